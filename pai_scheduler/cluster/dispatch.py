@@ -233,17 +233,22 @@ class Dispatcher(SchedulerState):
         user, cluster = waiting.user, waiting.virtual_cluster
         targets: list[Assignment] = []
 
-        def look() -> bool:
-            with self.reservations.resumed(self.cluster, kept):
-                placed = self._try(user, cluster, shape, bound)
-                if isinstance(placed, list):
-                    targets[:] = placed
-                    self._unplace(shape, placed)
-            return isinstance(placed, list)
+        with self.without_reservations(), self.reservations.resumed(self.cluster, kept) as resumed:
 
-        with self.without_reservations():
+            def look() -> bool:
+                if self.quota_accounting.violation(cluster, user, shape.asked, bound) is not None:
+                    return False
+                resumed.keep()
+                placed = self._try(user, cluster, shape, bound)
+                if not isinstance(placed, list):
+                    return False
+                targets[:] = placed
+                self._unplace(shape, placed)
+                return True
+
+            planner = PreemptionPlanner(self.cluster, self.quota_accounting, resumed.let_go)
             # (the last look that succeeded was the one at what is needed)
-            needed = PreemptionPlanner(self.cluster, self.quota_accounting).needed(look, ends)
+            needed = planner.needed(look, ends)
         if needed is None:
             return None
         pairs = zip(shape.gang, targets, strict=True)
@@ -296,7 +301,7 @@ class Dispatcher(SchedulerState):
 
     def _is_worth_serving(self, reservation: Reservation) -> bool:
         """Return whether what became free may matter to a reservation."""
-        if self._stirred_all or reservation.is_complete or not reservation.awaits & self.holdings.keys():
+        if self._stirred_all or reservation.is_complete or not self._awaits_any(reservation):
             return True
         if reservation.beyond_limit:
             return reservation.virtual_cluster in self._freed_clusters
@@ -313,16 +318,9 @@ class Dispatcher(SchedulerState):
         order = list(self.reservations)
         place = order.index(reservation)
         behind = [other for other in order[place:] if other.virtual_cluster == reservation.virtual_cluster]
-        bounds = [Bound.GUARANTEE]
-        if self.queue.shape(job_id).preemptible:
-            bounds.append(Bound.MAXIMUM)
         for other in behind:
             self._unbook(other)
-        with self.reservations.suspended(self.cluster, [reservation]):
-            for bound in bounds:
-                found = self._place(job_id, bound)
-                if isinstance(found, list):
-                    break
+        found, bound = self._place_reserved(reservation)
         for other in behind:
             self._book(other)
         reservation.beyond_limit = isinstance(found, QuotaViolation)
@@ -332,8 +330,27 @@ class Dispatcher(SchedulerState):
             shape = self.queue.shape(job_id)
             self._start(job_id, found, now, decisions, borrows=bound is Bound.MAXIMUM)
             self._reservation_ended(reservation, shape)
-        elif not place and not reservation.awaits & self.holdings.keys():
+        elif not place and not self._awaits_any(reservation):
             self._drop_reservation(job_id)
+
+    def _awaits_any(self, reservation: Reservation) -> bool:
+        return any(job_id in self.holdings for job_id in reservation.awaits)
+
+    def _place_reserved(
+        self, reservation: Reservation
+    ) -> tuple[list[Assignment] | QuotaViolation | None, Bound]:
+        """Place a job as if nothing were kept for it, within its guarantee, else beyond; see `_place`."""
+        user, cluster = reservation.user, reservation.virtual_cluster
+        shape, found = self.queue.shape(reservation.job_id), None
+        for bound in (Bound.GUARANTEE, Bound.MAXIMUM) if shape.preemptible else (Bound.GUARANTEE,):
+            found = self.quota_accounting.violation(cluster, user, shape.asked, bound)
+            room = self.quota_accounting.gpu_room(cluster, bound)
+            if found is None and self.cluster.may_hold(shape.gang, room, reservation.kept):
+                with self.reservations.suspended(self.cluster, [reservation]):
+                    placed = self.cluster.place(shape.gang, room)
+                if placed is not None:
+                    return placed, bound
+        return found, bound
 
     def _is_due(self, job_id: str) -> bool:
         """Return whether a job was overtaken too often, and nothing is kept yet for anybody in its line."""

@@ -55,8 +55,11 @@ class ExactSearch:
 def best_fit_may_err(gang: Sequence[Demand], gpu_room: Mapping[str, int] | None) -> bool:
     """Return whether best fit may overlook an arrangement.
 
-    It does not where all tasks are equal, unless they may choose among types of GPU that are limited apart.
+    It does not for one task, nor where all tasks are equal, unless they may choose among types of GPU that
+    are limited apart.
     """
+    if len(gang) == 1:
+        return False
     kinds = {(one.cpus, one.memory_mb, one.storage_gb, one.gpus, one.gpu_type) for one in gang}
     return len(kinds) > 1 or (gpu_room is not None and any(one.gpus and not one.gpu_type for one in gang))
 

@@ -6,7 +6,7 @@ decision depends on what is free, and not on how it came to be free.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from operator import gt
 
@@ -32,6 +32,9 @@ class NumberSet:
 
     def __len__(self) -> int:
         return len(self._members)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._members)
 
     def add(self, number: int) -> None:
         """Take a number in."""
@@ -107,6 +110,29 @@ class SizedNodes:
                 self._most = _larger(self._most, size)
         return best
 
+    def numbers(self, asked: Size) -> Iterator[int]:
+        """Return the nodes that have room."""
+        for size, nodes in self._by_size.items():
+            if not any(map(gt, asked, size)):
+                yield from nodes
+
+    def copies(self, asked: Size, gpus: int | None, wanted: int) -> int:
+        """Count how many equal tasks these nodes hold, at most `wanted`.
+
+        `gpus`: for how many of them each node has GPUs; None: they need none.
+        """
+        if any(map(gt, asked, self._most)):
+            return 0
+        found = 0
+        for size, nodes in self._by_size.items():
+            if any(map(gt, asked, size)):
+                continue
+            each = min([have // much for have, much in zip(size, asked, strict=True) if much], default=wanted)
+            found += len(nodes) * (each if gpus is None else min(each, gpus))
+            if found >= wanted:
+                return wanted
+        return found
+
 
 class NodeIndex:
     """Nodes by free GPUs: of one type for tasks with GPUs, of all types and by cores for tasks without."""
@@ -162,6 +188,38 @@ class NodeIndex:
             if number is not None:
                 return number, gpu_type
         return None
+
+    def may_hold(self, asked: Size, gpus: int, most: Mapping[str, int], wanted: int) -> bool:
+        """Return whether there may be room for so many equal tasks; where it is False, there is none.
+
+        `most`: how many of them may use GPUs of each type. What a node has is counted for each type apart.
+        """
+        if not gpus:
+            for (_, cpus), nodes in self._by_room.items():
+                if cpus >= asked[0]:
+                    wanted -= nodes.copies(asked, None, wanted)
+                    if wanted <= 0:
+                        return True
+            return False
+        for gpu_type, limit in most.items():
+            here = limit = min(limit, wanted)
+            for count, nodes in self._by_gpus.get(gpu_type, {}).items():
+                if count >= gpus and here > 0:
+                    here -= nodes.copies(asked, count // gpus, here)
+            wanted -= limit - here
+            if wanted <= 0:
+                return True
+        return False
+
+    def with_room(self, asked: Size, gpus: int, gpu_types: Iterable[str]) -> Iterator[int]:
+        """Return the nodes that have room for a task, in no order, some of them twice."""
+        if not gpus:
+            for (_, cpus), nodes in self._by_room.items():
+                if cpus >= asked[0]:
+                    yield from nodes.numbers(asked)
+        else:
+            for count, gpu_type in self._enough(gpus, gpu_types):
+                yield from self._by_gpus[gpu_type][count].numbers(asked)
 
     def _enough(self, gpus: int, gpu_types: Iterable[str]) -> Iterator[tuple[int, str]]:
         for gpu_type in gpu_types:

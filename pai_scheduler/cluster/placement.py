@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import groupby
+from types import MappingProxyType
 
 from pai_scheduler.job.spec import PortRequest
 
@@ -19,7 +21,7 @@ from .exact_search import ExactSearch, best_fit_may_err, enough_gpus
 from .free_resources import FreeNodeResources, Rack
 from .node import Node
 from .node_index import NodeIndex, Size
-from .packing import Place, Room, room_of
+from .packing import Place, Room, room_for, room_of
 
 #: Ports that the scheduler chooses, the first ones first: enough for the largest job, and below Linux's
 #: ephemeral range, which starts at 32768.
@@ -105,10 +107,13 @@ class Cluster:
         kept = self._ports_of(gang)
         if kept is None:
             return None
+        if len(gang) > 1 and not self.may_hold(gang, gpu_room):
+            return None
         placed = self._place_best_fit(gang, gpu_room, kept)
         err = closely and placed is None and best_fit_may_err(gang, gpu_room)
         if err and self._has_gpus_for(gang, gpu_room):
-            places = self._second_look.arrange(self._state, self.rooms, gang, gpu_room)
+            rooms = partial(self._rooms_for, gang)
+            places = self._second_look.arrange(self._state, rooms, gang, gpu_room)
             placed = None if places is None else self._take(gang, places, kept)
         if placed is None and needs_room_only:
             self._remember_refusal(gang[0])
@@ -132,17 +137,42 @@ class Cluster:
 
     def rooms(self) -> list[Room]:
         """Count what is free on each ready node."""
-        return [
-            Room(
-                use.node.name,
-                use.cpus,
-                use.memory_mb,
-                use.storage_gb,
-                {gpu_type: len(free) for gpu_type, free in use.gpus.items() if free},
-            )
-            for use in self._uses.values()
-            if use.node.ready
-        ]
+        return [_room(use) for use in self._uses.values() if use.node.ready]
+
+    def _rooms_for(self, gang: Sequence[Demand]) -> list[Room]:
+        """Count what is free on each node that has room for a task of a gang."""
+        self._file()
+        numbers: set[int] = set()
+        for demand, _ in _kinds(gang):
+            types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
+            numbers.update(self._index.with_room(_size(demand), demand.gpus, types))
+        return [_room(self._numbered[number]) for number in sorted(numbers)]
+
+    def may_hold(
+        self,
+        gang: Sequence[Demand],
+        gpu_room: Mapping[str, int] | None = None,
+        kept: Mapping[str, Sequence[tuple[Demand, Assignment]]] = MappingProxyType({}),
+    ) -> bool:
+        """Return whether the tasks of each kind may have room by themselves; where not, the gang has none.
+
+        That is counted, which costs less than to book task by task and to give all back. `kept`: what is
+        booked, by node, and looked at as free.
+        """
+        self._file()
+        for demand, wanted in _kinds(gang):
+            most: Mapping[str, int] = {}
+            if demand.gpus:
+                types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
+                room = gpu_room or {}
+                most = {of: wanted if gpu_room is None else room.get(of, 0) // demand.gpus for of in types}
+            for name, parts in kept.items():
+                if wanted <= 0:
+                    break
+                wanted -= _more_copies(self._uses[name], parts, demand)
+            if wanted > 0 and not self._index.may_hold(_size(demand), demand.gpus, most, wanted):
+                return False
+        return True
 
     def _ports_of(self, gang: Sequence[Demand]) -> set[int] | None:
         """Return the ports of one machine that a gang names; None where it cannot have them."""
@@ -284,7 +314,7 @@ class Cluster:
         if self._ports and any(port in self._ports for port in fixed_ports(demand.ports)):
             return None
         self._file()
-        asked = demand.cpus, demand.memory_mb, demand.storage_gb
+        asked = _size(demand)
         if not demand.gpus:
             number = self._index.without_gpus(asked, beside)
             return None if number is None else (self._numbered[number], None)
@@ -365,6 +395,37 @@ class Cluster:
 def hardest_first(gang: Sequence[Demand]) -> list[int]:
     """Return the order in which the tasks of a gang choose, by their places in it."""
     return sorted(range(len(gang)), key=lambda i: (-gang[i].gpus, -gang[i].cpus, -gang[i].memory_mb))
+
+
+def _size(demand: Demand) -> Size:
+    return demand.cpus, demand.memory_mb, demand.storage_gb
+
+
+def _kinds(gang: Sequence[Demand]) -> list[tuple[Demand, int]]:
+    """Count equal tasks that follow one another, as those of a role do."""
+    return [(demand, sum(1 for _ in equal)) for demand, equal in groupby(gang)]
+
+
+def _more_copies(use: FreeNodeResources, parts: Iterable[tuple[Demand, Assignment]], demand: Demand) -> int:
+    """Count how many tasks of a kind more a node would hold without what is booked in `parts`."""
+    free = _room(use)
+    gpus = Counter(free.gpus)
+    cpus, memory_mb, storage_gb = free.cpus, free.memory_mb, free.storage_gb
+    for part, assignment in parts:
+        cpus, memory_mb, storage_gb = (
+            cpus + part.cpus,
+            memory_mb + part.memory_mb,
+            storage_gb + part.storage_gb,
+        )
+        for index in assignment.gpus:
+            gpus[use.gpu_types.get(index, "")] += 1
+    more = room_for(demand, Room(use.node.name, cpus, memory_mb, storage_gb, gpus))
+    return max(0, more - room_for(demand, free))
+
+
+def _room(use: FreeNodeResources) -> Room:
+    gpus = {gpu_type: len(free) for gpu_type, free in use.gpus.items() if free}
+    return Room(use.node.name, use.cpus, use.memory_mb, use.storage_gb, gpus)
 
 
 def _free(use: FreeNodeResources) -> _Free:

@@ -46,11 +46,20 @@ class JobHolding:
 
 
 class PreemptionPlanner:
-    """Lifts jobs off the cluster and its accounts, and puts them back exactly as they were."""
+    """Lifts jobs off the cluster and its accounts, and puts them back exactly as they were.
 
-    def __init__(self, cluster: Cluster, quota_accounting: QuotaAccounting) -> None:
+    `before`: told of the nodes on which something is about to change.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        quota_accounting: QuotaAccounting,
+        before: Callable[[Iterable[str]], None] = lambda nodes: None,  # noqa: ARG005
+    ) -> None:
         self._cluster = cluster
         self._quota_accounting = quota_accounting
+        self._before = before
 
     def needed(self, fits: Callable[[], bool], ends: Sequence[JobHolding]) -> list[JobHolding] | None:
         """Find which of `ends` have to end before `fits`, the first of them preferred; None: all do not do.
@@ -99,11 +108,13 @@ class PreemptionPlanner:
         return sorted(kept, key=lambda holding: order[id(holding)])
 
     def _lift(self, holding: JobHolding) -> None:
+        self._before(holding.nodes)
         for demand, assignment, amounts in holding.tasks.values():
             self._cluster.release(demand, assignment)
             self._quota_accounting.unbook(holding.virtual_cluster, holding.user, amounts)
 
     def _put_back(self, holding: JobHolding) -> None:
+        self._before(holding.nodes)
         for demand, assignment, amounts in holding.tasks.values():
             self._cluster.occupy(demand, assignment)
             self._quota_accounting.book(holding.virtual_cluster, holding.user, amounts)

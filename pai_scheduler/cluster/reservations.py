@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -42,6 +42,8 @@ class Reservation:
     within: bool
     #: each once, in the order of its tasks
     nodes: Sequence[str] = field(init=False)
+    #: what its tasks ask for, each kind once
+    demands: Collection[Demand] = field(init=False)
     #: what is booked for it right now, by node
     kept: dict[str, list[tuple[Demand, Assignment]]] = field(default_factory=dict)
     #: nodes on which nothing is lacking any more
@@ -56,14 +58,10 @@ class Reservation:
         """Return whether all of its places are free."""
         return len(self.complete) == len(self.nodes)
 
-    @property
-    def demands(self) -> set[Demand]:
-        """Return what its tasks ask for, each kind once."""
-        return {target.demand for target in self.targets}
-
     def __post_init__(self) -> None:
-        """Note the nodes of its places."""
+        """Note the nodes of its places, and what they are for."""
         self.nodes = list(dict.fromkeys(target.node for target in self.targets))
+        self.demands = {target.demand for target in self.targets}
 
 
 class Reservations:
@@ -74,7 +72,8 @@ class Reservations:
 
     def __init__(self) -> None:
         self._reservations: dict[str, Reservation] = {}
-        #: those of them that go beyond their guarantee
+        #: those of them that stay within their guarantee, and those that go beyond it
+        self._within: dict[str, Reservation] = {}
         self._beyond: dict[str, Reservation] = {}
         self._on_node: dict[str, dict[str, Reservation]] = {}
 
@@ -82,7 +81,7 @@ class Reservations:
         return len(self._reservations)
 
     def __iter__(self) -> Iterator[Reservation]:
-        return iter(_ordered(self._reservations.values()))
+        return iter([*self._within.values(), *self._beyond.values()])
 
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._reservations
@@ -112,8 +111,7 @@ class Reservations:
     def add(self, cluster: Cluster, reservation: Reservation) -> None:
         """Take a reservation, and book what is free of its places and not kept for those before it."""
         self._reservations[reservation.job_id] = reservation
-        if not reservation.within:
-            self._beyond[reservation.job_id] = reservation
+        (self._within if reservation.within else self._beyond)[reservation.job_id] = reservation
         for node in reservation.nodes:
             self._on_node.setdefault(node, {})[reservation.job_id] = reservation
             self.refresh(cluster, node)
@@ -123,7 +121,7 @@ class Reservations:
         reservation = self._reservations.pop(job_id, None)
         if reservation is None:
             return None
-        self._beyond.pop(job_id, None)
+        (self._within if reservation.within else self._beyond).pop(job_id, None)
         for node in reservation.nodes:
             _let_go(cluster, reservation, node)
             del self._on_node[node][job_id]
@@ -165,18 +163,54 @@ class Reservations:
                 self.refresh(cluster, node)
 
     @contextmanager
-    def resumed(self, cluster: Cluster, some: Iterable[Reservation]) -> Iterator[None]:
+    def resumed(self, cluster: Cluster, some: Iterable[Reservation]) -> Iterator[Resumed]:
         """Within `suspended`: keep some things all the same, of what is free now."""
-        some = list(some)
-        for reservation in some:
-            for node in reservation.nodes:
-                _keep(cluster, reservation, node)
+        resumed = Resumed(cluster, some)
         try:
-            yield
+            yield resumed
         finally:
-            for reservation in some:
+            resumed.let_go_all()
+
+
+class Resumed:
+    """What is kept for some reservations while what is free on their nodes changes: say `let_go` before."""
+
+    def __init__(self, cluster: Cluster, some: Iterable[Reservation]) -> None:
+        self._cluster = cluster
+        self._some = list(some)
+        self._on_node: dict[str, list[Reservation]] = {}
+        for reservation in self._some:
+            for node in reservation.nodes:
+                self._on_node.setdefault(node, []).append(reservation)
+        #: where nothing is kept at the moment
+        self._open: dict[str, None] = dict.fromkeys(self._on_node)
+
+    def keep(self) -> None:
+        """Keep what is free where nothing is kept."""
+        if self._cluster.shares_host_ports and self._open:
+            # (a port that is kept on one node is on all: who comes first gets it)
+            for reservation in self._some:
                 for node in reservation.nodes:
-                    _let_go(cluster, reservation, node)
+                    _keep(self._cluster, reservation, node)
+        else:
+            for node in self._open:
+                for reservation in self._on_node[node]:
+                    _keep(self._cluster, reservation, node)
+        self._open.clear()
+
+    def let_go(self, nodes: Iterable[str]) -> None:
+        """Keep nothing on some nodes until `keep`."""
+        if self._cluster.shares_host_ports:
+            nodes = self._on_node
+        for node in nodes:
+            if node in self._on_node and node not in self._open:
+                for reservation in self._on_node[node]:
+                    _let_go(self._cluster, reservation, node)
+                self._open[node] = None
+
+    def let_go_all(self) -> None:
+        """Keep nothing any more."""
+        self.let_go(self._on_node)
 
 
 def _ordered(reservations: Iterable[Reservation]) -> list[Reservation]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Demand
+from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.dispatch import Dispatcher
 from pai_scheduler.cluster.free_resources import FreeNodeResources
 from pai_scheduler.cluster.holdings import Holdings
 from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.packing import Room
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.preemption import JobHolding
 from pai_scheduler.cluster.quota import Bound
+from pai_scheduler.cluster.reservations import Reservation, Reservations, Resumed
 from pai_scheduler.cluster.state import Shape
 
 
@@ -26,6 +30,17 @@ class PlainCluster(Cluster):
             shares_host_ports=self.shares_host_ports,
             first_port=self._next_port,
         )
+
+    def may_hold(
+        self,
+        gang: Sequence[Demand],  # noqa: ARG002
+        gpu_room: Mapping[str, int] | None = None,  # noqa: ARG002
+        kept: Mapping[str, Sequence[tuple[Demand, Assignment]]] = MappingProxyType({}),  # noqa: ARG002
+    ) -> bool:
+        return True  # (the tasks are placed one by one to find out)
+
+    def _rooms_for(self, gang: Sequence[Demand]) -> list[Room]:  # noqa: ARG002
+        return self.rooms()
 
     def _remember_refusal(self, demand: Demand) -> None:
         """Look again each time."""
@@ -60,6 +75,25 @@ class PlainHoldings(Holdings):
         return sorted(self.values(), key=order)
 
 
+class PlainResumed(Resumed):
+    """Keeps everything again before each look."""
+
+    def let_go(self, nodes: Iterable[str]) -> None:  # noqa: ARG002
+        super().let_go(self._on_node)
+
+
+class PlainReservations(Reservations):
+    """Keeps everything again before each look."""
+
+    @contextmanager
+    def resumed(self, cluster: Cluster, some: Iterable[Reservation]) -> Iterator[Resumed]:
+        resumed = PlainResumed(cluster, some)
+        try:
+            yield resumed
+        finally:
+            resumed.let_go_all()
+
+
 class PlainDispatcher(Dispatcher):
     """Decides by looks at everything. `tries_all`: whatever happens, everybody who waits is tried again."""
 
@@ -73,6 +107,7 @@ class PlainDispatcher(Dispatcher):
     ) -> None:
         super().__init__(cluster, clusters, overtake_limit)
         self.holdings = PlainHoldings()
+        self.reservations = PlainReservations()
         self.tries_all = tries_all
 
     def _reopen(self, virtual_cluster: str) -> None:

@@ -127,6 +127,7 @@ def test_steps_are_not_saved_without_end() -> None:
 
 def test_equal_tasks_need_no_second_look_unless_types_are_limited_apart() -> None:
     assert not best_fit_may_err([make_demand(gpus=1)] * 2, None)
+    assert not best_fit_may_err([make_demand(gpus=1)], {"P100": 1})
     assert best_fit_may_err([make_demand(gpus=1)] * 2, {"P100": 1})
     assert not best_fit_may_err([make_demand(gpus=1, gpu_type="P100")] * 2, {"P100": 1})
     assert best_fit_may_err([make_demand(), make_demand(cpus=2)], None)

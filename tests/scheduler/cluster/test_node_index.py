@@ -90,3 +90,36 @@ def test_a_node_is_found_again_after_many_looks_that_found_none() -> None:
     index.remove(1, (4, 300, 10), (("K80", 2),))
     assert index.with_gpus((1, 200, 0), 1, TYPES) is None
     assert index.with_gpus((1, 100, 0), 1, TYPES) == (0, "K80")
+
+
+@given(
+    st.lists(st.tuples(SIZES, GPUS), max_size=12),
+    SIZES,
+    st.integers(0, 3),
+    st.fixed_dictionaries({gpu_type: st.integers(0, 5) for gpu_type in TYPES}),
+    st.integers(1, 12),
+)
+def test_where_equal_tasks_cannot_have_room_counting_may_say_so_and_never_else(
+    nodes: list[tuple[tuple[int, int, int], dict[str, int]]],
+    asked: tuple[int, int, int],
+    gpus: int,
+    most: dict[str, int],
+    wanted: int,
+) -> None:
+    asked = max(0, asked[0]), asked[1], asked[2]
+    index = NodeIndex(TYPES)
+    held = dict.fromkeys(("", *TYPES), 0)
+    with_room = set()
+    for number, (size, free) in enumerate(nodes):
+        index.add(number, size, tuple(free.items()))
+        if any(map(int.__gt__, asked, size)):
+            continue
+        alone = min([wanted, *(have // much for have, much in zip(size, asked, strict=True) if much)])
+        held[""] += alone
+        for gpu_type, count in free.items():
+            held[gpu_type] += min(alone, count // gpus) if gpus else 0
+        if not gpus or any(count >= gpus for count in free.values()):
+            with_room.add(number)
+    counted = held[""] if not gpus else sum(min(held[gpu_type], most[gpu_type]) for gpu_type in TYPES)
+    assert index.may_hold(asked, gpus, most, wanted) == (counted >= wanted)
+    assert set(index.with_room(asked, gpus, TYPES)) == with_room

@@ -162,7 +162,14 @@ def test_things_may_be_looked_at_as_if_nothing_were_kept_for_some() -> None:
             reservations.refresh(cluster, "a")
             assert use.cpus == 8
         assert use.cpus == 8
-        with reservations.resumed(cluster, [second]):
+        with reservations.resumed(cluster, [second]) as resumed:
+            assert use.cpus == 8
+            resumed.keep()
+            assert use.cpus == 5
+            resumed.let_go(["another", "a"])
+            assert use.cpus == 8
+            resumed.keep()
+            resumed.keep()
             assert use.cpus == 5
         assert use.cpus == 8
         assert (list(reservations), len(reservations), "a" in reservations) == ([first, second], 2, True)
