@@ -64,17 +64,24 @@ class QuotaAccounting:
 
     def book(self, cluster: str, user: str, amounts: Amounts) -> None:
         """Count what somebody was given, or what is kept for them."""
-        self._used[cluster].update(amounts)
-        self._user_gpus[cluster, user] += gpus_in(amounts)
+        used, gpus = self._used[cluster], 0
+        for key, count in amounts.items():
+            used[key] += count
+            if is_gpu(key):
+                gpus += count
+        self._user_gpus[cluster, user] += gpus
 
     def unbook(self, cluster: str, user: str, amounts: Amounts) -> None:
         """Undo `book`."""
-        used = self._used[cluster]
-        used.subtract(amounts)
-        for key in amounts:
-            if not used[key]:
-                del used[key]
-        self._user_gpus[cluster, user] -= gpus_in(amounts)
+        used, gpus = self._used[cluster], 0
+        for key, count in amounts.items():
+            if used[key] == count:
+                used.pop(key, None)
+            else:
+                used[key] -= count
+            if is_gpu(key):
+                gpus += count
+        self._user_gpus[cluster, user] -= gpus
         if not self._user_gpus[cluster, user]:
             del self._user_gpus[cluster, user]
 
