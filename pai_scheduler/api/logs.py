@@ -86,6 +86,12 @@ class LogHandler(StreamHandler):
             ATTEMPT,
             query("offset", int, "Byte to begin at; negative, from the end", 0),
             query("limit", Count, "Bytes at most"),
+            query(
+                "since",
+                Count,
+                "Time (ms since the epoch): begin with the first line that did not begin before it, instead "
+                "of at `offset`; where there is none, at the end",
+            ),
             FOLLOW,
             query(
                 "timestamps",
@@ -102,8 +108,9 @@ class LogHandler(StreamHandler):
         ],
     )
     async def get(self, user: str, name: str, role: str, index: str, stream: str) -> None:
-        """Return bytes from `offset` (negative: from the end), at most `limit`; `follow=1`: until the end."""
+        """Return bytes from `offset` (negative: from the end) or `since` on; `follow=1`: until the end."""
         offset, limit = self.query_int("offset", 0) or 0, self.query_int("limit", least=0)
+        since = self.query_int("since", least=0)
         attempt, follow = self.query_int("attempt", least=0), self.query_flag("follow")
         timestamps = self.query_flag("timestamps")
         # the same attempt throughout, also when another one begins meanwhile
@@ -112,6 +119,8 @@ class LogHandler(StreamHandler):
         if await self.service.tasks.is_log_expired(task, log):
             raise log_removed(self.service.tasks.log_keeping.keep_days)
         with self.counted() if follow else nullcontext():
+            if since is not None:
+                offset = await asyncio.to_thread(log.since, stream, since)
             size = await asyncio.to_thread(log.size, stream)
             start = max(0, size + offset) if offset < 0 else offset if follow else min(offset, size)
             end = None if limit is None else start + limit

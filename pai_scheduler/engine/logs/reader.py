@@ -23,6 +23,8 @@ Result = TypeVar("Result")
 
 #: "2026-01-02T03:04:05.678Z " before each line
 STAMP_LENGTH = 25
+#: bytes that are read at once to find the end of a line, and at most
+_BLOCK, _LONGEST_LINE = 2**14, 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +84,20 @@ class TaskLog:
     def read_part(self, stream: str, offset: int, limit: int) -> LogPart:
         """Read at most `limit` bytes from `offset` on, or from where the log goes on after removed bytes."""
 
-        def step(segments: list[Segment]) -> LogPart:
-            begin, data = _locate(segments, stream, offset), b""
+        return self._steadily(lambda segments: _read(segments, stream, offset, limit))
+
+    def since(self, stream: str, time_ms: int) -> int:
+        """Find where the first line begins that did not begin before a time (ms since the epoch).
+
+        Where there is none that is the end of the log. A line without an end for a megabyte is not looked
+        through further: then it is what arrived first at that time.
+        """
+
+        def step(segments: list[Segment]) -> int:
             for segment in segments:
-                position = begin + len(data)
-                if segment.place.of(stream) <= position < segment.end(stream) and len(data) < limit:
-                    data += segment.read(stream, position, limit - len(data))
-            return LogPart(begin, data)
+                if (number := segment.first_since(time_ms * 1_000_000)) < segment.count:
+                    return _next_line(segments, stream, segment.piece(number).begin_in(stream))
+            return max((segment.end(stream) for segment in segments), default=0)
 
         return self._steadily(step)
 
@@ -176,6 +185,30 @@ def stamp_lines(pieces: list[tuple[int, bytes]], *, line_begins: bool) -> bytes:
         if line_begins:
             parts.append(b"\n")
     return b"".join(parts)
+
+
+def _read(segments: list[Segment], stream: str, offset: int, limit: int) -> LogPart:
+    begin, data = _locate(segments, stream, offset), b""
+    for segment in segments:
+        position = begin + len(data)
+        if segment.place.of(stream) <= position < segment.end(stream) and len(data) < limit:
+            data += segment.read(stream, position, limit - len(data))
+    return LogPart(begin, data)
+
+
+def _next_line(segments: list[Segment], stream: str, offset: int) -> int:
+    """Find the first offset from `offset` on at which a line begins."""
+    position = max(0, offset - 1)
+    while offset > 0 and position - offset < _LONGEST_LINE:
+        part = _read(segments, stream, position, _BLOCK)
+        if part.offset > position:  # what was before it was removed
+            return max(offset, part.offset)
+        if (found := part.data.find(b"\n")) >= 0:
+            return position + found + 1
+        if not part.data:
+            return position
+        position = part.end
+    return offset
 
 
 def _locate(segments: list[Segment], stream: str, offset: int) -> int:

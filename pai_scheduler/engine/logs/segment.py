@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,6 +141,10 @@ class Segment:
             else:
                 low = middle + 1
         return low
+
+    def first_since(self, time_ns: int) -> int:
+        """Find the number of the first piece that did not arrive before a time (binary search)."""
+        return bisect_left(range(self.count), time_ns, key=lambda number: self.piece(number).time_ns)
 
     def read(self, stream: str, offset: int, limit: int) -> bytes:
         """Read from an offset within the segment on, at most `limit` bytes."""

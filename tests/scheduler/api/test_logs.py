@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 
 import httpx
@@ -57,6 +58,27 @@ async def test_any_part_of_a_log_can_be_read(
     assert answer.content == expected
     assert answer.headers["X-Log-Offset"] == str(begin)
     assert answer.headers["Content-Type"].startswith("text/plain")
+
+
+async def test_a_log_is_read_from_a_time_on(alice: Client, http: httpx.AsyncClient) -> None:
+    await alice.submit(hello_job("read-since", "echo first; sleep 0.3; echo second; sleep 0.3; echo third"))
+    async for _ in alice.events("alice", "read-since"):
+        pass
+    path = _path("read-since")
+    lines = (await http.get(f"{path}?timestamps=1")).text.splitlines()
+    second = datetime.fromisoformat(lines[1].split(" ")[0])
+    since = round(second.timestamp() * 1000)
+    for query, expected, begin in (
+        (f"since={since}", "second\nthird\n", 6),
+        (f"since={since}&limit=3", "sec", 6),
+        (f"since={since + 1}", "third\n", 13),
+        (f"since={since}&follow=1", "second\nthird\n", 6),
+        ("since=0", "first\nsecond\nthird\n", 0),
+        (f"since={since + 3_600_000}", "", 19),
+    ):
+        answer = await http.get(f"{path}?{query}")
+        assert (answer.text, answer.headers["X-Log-Offset"]) == (expected, str(begin)), query
+    assert (await http.get(f"{path}?since=-1")).status_code == 400
 
 
 async def test_a_log_that_there_is_not_is_refused(http: httpx.AsyncClient, digits: str) -> None:

@@ -69,6 +69,47 @@ def test_any_part_is_what_a_slice_of_the_whole_would_be(
         assert log.size(stream) == len(content)
 
 
+@given(
+    pieces=st.lists(
+        st.tuples(st.sampled_from([OUT, ERR]), st.text("a\n", max_size=9), st.integers(0, 3)), max_size=20
+    ),
+    time_ms=st.integers(0, 40),
+)
+def test_a_time_is_found_where_the_first_line_begins_that_is_not_older(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[tuple[int, str, int]], time_ms: int
+) -> None:
+    log = TaskLog(tmp_path_factory.mktemp("since"))
+    writer, now = TaskLogWriter(log.folder), 0
+    written: dict[str, list[tuple[bytes, int]]] = {"stdout": [], "stderr": [], "all": []}
+    for stream, text, later in pieces:
+        now += later
+        # a part of a millisecond is not told, so it does not count
+        writer.append(stream, text.encode(), now * 1_000_000 + 999_999)
+        for name in ("all", "stdout" if stream == OUT else "stderr"):
+            written[name].extend((bytes([byte]), now) for byte in text.encode())
+    writer.close()
+    for name, content in written.items():
+        begins = [at for at in range(len(content)) if at == 0 or content[at - 1][0] == b"\n"]
+        expected = next((at for at in begins if content[at][1] >= time_ms), len(content))
+        assert log.since(name, time_ms) == expected, name
+
+
+def test_a_time_within_what_was_removed_is_found_where_the_log_goes_on(tmp_path: Path) -> None:
+    log = TaskLog(tmp_path)
+    writer = TaskLogWriter(tmp_path, limit=10_000)
+    for number in range(1000):
+        writer.append(OUT, f"this is line {number:06}\n".encode(), number * 1_000_000)
+    writer.close()
+    gap = log.removed("all")
+    assert gap is not None
+    line = len("this is line 000000\n")
+    within = (gap.start + gap.stop) // 2 // line
+    assert gap.stop <= log.since("all", within) < gap.stop + line
+    assert log.since("all", 3) == 3 * line
+    assert log.since("all", 995) == 995 * line
+    assert log.since("all", 1000) == log.size("all")
+
+
 def test_a_reader_sees_what_is_appended_later(log: TaskLog) -> None:
     writer = write(log, (OUT, b"one "))
     assert log.read("all") == b"one "
