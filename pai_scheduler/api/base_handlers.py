@@ -156,9 +156,9 @@ class ApiHandler(AnsweringHandler):
             raise bad_query(name, msg("{value} is too small: at least {least}.", value=value, least=least))
         return value
 
-    def query_flag(self, name: str) -> bool:
-        """Read a yes or no of the query string (`1`, `true`, `0`, `false`); absent: no."""
-        text = (self.query_text(name) or "0").lower()
+    def query_flag(self, name: str, *, default: bool = False) -> bool:
+        """Read a yes or no of the query string (`1`, `true`, `0`, `false`); absent: `default`."""
+        text = (self.query_text(name) or str(int(default))).lower()
         if text not in ("0", "1", "true", "false"):
             raise bad_query(name, msg("{text} is neither 0 nor 1.", text=text))
         return text in ("1", "true")

@@ -16,6 +16,7 @@ from pai_scheduler.job.validate import SpecError, warnings
 from pai_scheduler.rest.errors import RequestError, conflict, invalid_parameters
 from pai_scheduler.rest.models import (
     AttemptInfo,
+    Count,
     Done,
     Execution,
     JobDetail,
@@ -30,6 +31,7 @@ from .listing import ListHandler, stored
 from .operations import (
     AFTER,
     CONFLICT,
+    FLAG,
     FULL,
     JOB,
     LIMIT,
@@ -304,13 +306,25 @@ class AttemptsHandler(ApiHandler):
         "watching",
         "Every try at running the job, oldest first",
         {200: Answer("The attempts.", list[AttemptInfo])},
+        parameters=[
+            query("attempt", Count, "Only this one, from 0"),
+            query("tasks", FLAG, "Whether their tasks are listed; without them `taskRoles` is empty", "1"),
+        ],
         refusals=[NO_JOB],
     )
     async def get(self, user: str, name: str) -> None:
         """List."""
+        number = self.query_int("attempt", least=0)
+        tasks = self.query_flag("tasks", default=True)
         job = await self.service.jobs.get(self.principal, user, name)
         attempts = await self.service.jobs.attempts(self.principal, user, name)
-        self.answer([self.presenter.attempt(job, attempt) for attempt in attempts])
+        self.answer(
+            [
+                self.presenter.attempt(job, attempt, tasks=tasks)
+                for attempt in attempts
+                if number is None or attempt.number == number
+            ]
+        )
 
 
 class ValidateHandler(ApiHandler):

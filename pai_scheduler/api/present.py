@@ -71,8 +71,8 @@ class Presenter:
             "taskRoles": self._task_roles(job, job.attempt),
         }
 
-    def attempt(self, job: Job, attempt: Attempt) -> models.AttemptInfo:
-        """Return one attempt of a job."""
+    def attempt(self, job: Job, attempt: Attempt, *, tasks: bool = True) -> models.AttemptInfo:
+        """Return one attempt of a job; `tasks`: with its tasks."""
         verdict = attempt.verdict
         return {
             "attempt": attempt.number,
@@ -84,7 +84,7 @@ class Presenter:
             "exitSpec": _exit_spec(verdict.exit_row) if verdict else None,
             "trigger": _trigger(verdict.trigger) if verdict else None,
             "reason": self._words(verdict.reason) if verdict else "",
-            "taskRoles": self._task_roles(job, attempt),
+            "taskRoles": self._task_roles(job, attempt) if tasks else {},
         }
 
     def event(self, stored: StoredJobEvent, *, with_job: bool) -> models.JobEvent:

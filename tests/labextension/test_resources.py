@@ -119,6 +119,12 @@ def test_what_a_task_uses_can_be_asked_from_a_time_on():
     )
 
 
+def test_a_log_can_be_asked_from_a_time_on_and_attempts_without_their_tasks():
+    query = "attempt=1&since=1700000000000&limit=100&timestamps=1"
+    assert target("GET", f"{TASK}/logs/all", query).query == query
+    assert target("GET", f"{JOB}/attempts", "attempt=1&tasks=0").query == "attempt=1&tasks=0"
+
+
 def test_an_answer_that_is_followed_is_told_from_one_that_ends():
     assert target("GET", f"{TASK}/logs/stdout", "follow=1&offset=-100").follows
     assert target("GET", f"{JOB}/events", "follow=True").follows

@@ -95,6 +95,21 @@ async def test_every_attempt_is_listed_with_its_node(alice: Client) -> None:
     assert status["retries"] == details["user"] + details["platform"] + details["resource"]
 
 
+async def test_attempts_are_listed_without_their_tasks_or_one_by_itself(
+    alice: Client, http: httpx.AsyncClient
+) -> None:
+    await alice.submit(hello_job("tries-twice", "exit 7", retryCount=1))
+    await until_ended(alice, "alice", "tries-twice")
+    path = "/user/alice/jobs/tries-twice/attempts"
+    whole = (await http.get(path)).json()
+    assert (await http.get(f"{path}?tasks=1")).json() == whole
+    assert (await http.get(f"{path}?tasks=0")).json() == [{**one, "taskRoles": {}} for one in whole]
+    assert (await http.get(f"{path}?attempt=1")).json() == whole[1:2]
+    assert (await http.get(f"{path}?attempt=99")).json() == []
+    assert (await http.get(f"{path}?attempt=-1")).status_code == 400
+    assert (await http.get(f"{path}?tasks=maybe")).status_code == 400
+
+
 async def test_the_list_may_be_of_some_states_only(alice: Client) -> None:
     await alice.submit(hello_job("of-states-over"))
     async for _ in alice.events("alice", "of-states-over"):
