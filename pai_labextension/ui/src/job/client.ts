@@ -9,7 +9,7 @@ import { json, parsed } from '../answers';
 import { ApiError, ask, request } from '../api';
 import { AttemptInfo, JobDetail, JobEvent, TaskMetrics } from '../generated/types.gen';
 import { vAttempts, vJobDetail, vJobEvents, vTaskMetrics } from '../generated/valibot.gen';
-import { ILogSource } from './log/reader';
+import { IAnswer, ILogSource } from './log/reader';
 import { freshName } from './names';
 
 /** What a job's page shows; a name alone may be two users'. */
@@ -46,9 +46,15 @@ export class JobClient {
     return this.readAgain(vJobDetail, '');
   }
 
-  /** Return its attempts, the oldest first; the same object as long as nothing has changed. */
+  /** Return its attempts without their tasks, the oldest first; the same object as long as nothing has changed. */
   async attempts(): Promise<AttemptInfo[]> {
-    return this.readAgain(vAttempts, 'attempts');
+    return this.readAgain(vAttempts, 'attempts?tasks=0');
+  }
+
+  /** Return the tasks of an attempt (from 0) by their roles. */
+  async tasksOf(attempt: number): Promise<AttemptInfo['taskRoles']> {
+    const [found] = await this.read(vAttempts, `attempts?attempt=${attempt}`);
+    return found?.taskRoles ?? {};
   }
 
   async events(): Promise<JobEvent[]> {
@@ -94,13 +100,15 @@ export class JobClient {
 
   /** Return where the log of a task is read. */
   logSource(task: IAttemptTask, stream: Stream): ILogSource {
+    const read = async (parameters: Record<string, number>): Promise<IAnswer> => {
+      const query = URLExt.objectToQueryString({ attempt: task.attempt, ...parameters });
+      const path = this.path(`${taskPath(task)}/logs/${stream}`) + query;
+      const response = await request(this.settings, this.language, 'GET', path);
+      return { headers: response.headers, body: new Uint8Array(await response.arrayBuffer()) };
+    };
     return {
-      read: async (offset, limit, timestamps) => {
-        const parameters = { attempt: task.attempt, offset, limit, timestamps: timestamps ? 1 : 0 };
-        const path = this.path(`${taskPath(task)}/logs/${stream}`) + URLExt.objectToQueryString(parameters);
-        const response = await request(this.settings, this.language, 'GET', path);
-        return { headers: response.headers, body: new Uint8Array(await response.arrayBuffer()) };
-      }
+      read: (offset, limit, timestamps) => read({ offset, limit, timestamps: timestamps ? 1 : 0 }),
+      since: (time, limit) => read({ since: Math.max(0, Math.floor(time)), limit, timestamps: 1 })
     };
   }
 

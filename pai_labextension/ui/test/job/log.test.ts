@@ -44,6 +44,35 @@ describe('a log that is longer than what is shown of it', () => {
     expect(texts(window).at(-1)).toBe(`line ${COUNT - 1} 行`);
   });
 
+  it('is shown by one question for what is shown: its end, a time, a place that a search has found', async () => {
+    const log = new PlayedLog(text);
+    const window = new LogWindow([new LogReader(log, 0)]);
+    await window.toEnd();
+    expect(log.questions).toBe(1);
+    await window.toTime(3_456_000);
+    expect(log.questions).toBe(2);
+    expect(texts(window)[0]).toBe('line 3456 行');
+    const place = new TextEncoder().encode(numbered(2_000)).length;
+    const line = await window.toLine(0, place + 4);
+    expect(log.questions).toBe(3);
+    expect(line?.text).toBe('line 2000 行');
+    // what is before it is there, too, without being asked for
+    expect(texts(window)[0]).toBe('line 1900 行');
+    await window.before();
+    await window.after();
+    const numbers = texts(window).map(one => Number(one.split(' ')[1]));
+    expect(numbers).toEqual(numbers.map((_, index) => numbers[0]! + index));
+    expect(numbers[0]).toBeLessThan(1_900);
+  });
+
+  it('is shown at a place within a line that is longer than what is read before it', async () => {
+    const log = new PlayedLog(`${'long '.repeat(20_000)}\n`.repeat(3));
+    const window = new LogWindow([new LogReader(log, 0)]);
+    const line = await window.toLine(0, 150_000);
+    expect(line!.start).toBeLessThanOrEqual(150_000);
+    expect(line!.end).toBeGreaterThan(150_000);
+  });
+
   it('is found at a place and at a time, without being read', async () => {
     const log = new PlayedLog(text);
     const window = new LogWindow([new LogReader(log, 0)]);
@@ -120,6 +149,25 @@ describe('a log that is longer than what is shown of it', () => {
     expect(await reader.find(patternOf('line 5500 行'), place, true, go)).toBeNull();
     expect(await reader.find(patternOf('l.ne'), 0, false, go)).toBeNull();
     expect(await reader.find(patternOf('line 5500'), 0, false, () => false)).toBeNull();
+  });
+
+  it('is searched in pieces, of which none hides what begins in it and ends in the next', async () => {
+    const word = 'needle';
+    for (const place of [0, 256 * 1024 - 3, 256 * 1024, 1024 * 1024 - 1, 5 * 1024 * 1024 - 2]) {
+      const log = new PlayedLog(`${'.'.repeat(place)}${word}${'.'.repeat(300_000)}`);
+      const reader = new LogReader(log, 0);
+      expect(await reader.find(patternOf(word), 0, false, () => true)).toBe(place);
+      expect(await reader.find(patternOf(word), log.size, true, () => true)).toBe(place);
+      expect(await reader.find(patternOf(word), place + 1, false, () => true)).toBeNull();
+    }
+  });
+
+  it('reads little to find what is near', async () => {
+    const log = new PlayedLog(numbered(500_000));
+    const reader = new LogReader(log, 0);
+    await reader.find(patternOf('line 30000 行'), 0, false, () => true);
+    expect(log.questions).toBe(2); // one of them is how long it is
+    expect(log.asked).toBeLessThan(1_100_000);
   });
 });
 

@@ -5,8 +5,9 @@ import { ILogSource } from '../../src/job/log/reader';
 const encoder = new TextEncoder();
 
 export class PlayedLog implements ILogSource {
-  /** How many bytes were asked for in all. */
+  /** How many bytes were asked for in all, and by how many questions. */
   asked = 0;
+  questions = 0;
   /** Offsets of what was removed. */
   gap: readonly [number, number] | null = null;
 
@@ -30,6 +31,7 @@ export class PlayedLog implements ILogSource {
 
   async read(offset: number, limit: number, timestamps: boolean) {
     this.asked += limit;
+    this.questions += 1;
     const { bytes, gap } = this;
     let start = offset < 0 ? Math.max(0, bytes.length + offset) : Math.min(offset, bytes.length);
     let end = Math.min(bytes.length, start + limit);
@@ -51,6 +53,14 @@ export class PlayedLog implements ILogSource {
     }
     headers.set('X-Log-Offset', String(start));
     return { headers, body: joined(parts) };
+  }
+
+  async since(time: number, limit: number) {
+    const line = this.starts.findIndex((start, number) => {
+      const kept = !this.gap || start < this.gap[0] || start >= this.gap[1];
+      return kept && this.stamp(number) >= time;
+    });
+    return this.read(line < 0 ? this.size : this.starts[line]!, limit, true);
   }
 
   private piece(start: number, end: number, timestamps: boolean): Uint8Array {

@@ -31,7 +31,7 @@ export class LogModel implements IDisposable {
     this.poll = new Poll({
       name: 'pai-labextension:log',
       auto: false,
-      factory: () => this.inTurn(() => this.look()),
+      factory: () => this.lookNext(),
       frequency: { interval: SOON, backoff: true, max: LATEST },
       standby: 'when-hidden'
     });
@@ -113,7 +113,11 @@ export class LogModel implements IDisposable {
     this._error = '';
     this._following = true;
     this._changed.emit();
+    this.early = null;
     if (this.isShown) {
+      // before the page is drawn with it
+      this.early = this.inTurn(() => this.look());
+      this.early.catch(() => undefined); // the poll is told
       void this.poll.refresh();
     }
   }
@@ -173,11 +177,9 @@ export class LogModel implements IDisposable {
     let best: { task: number; offset: number; time: number } | null = null;
     try {
       for (const [task, reader] of this.readers.entries()) {
-        const size = Math.max(1, await reader.size());
         const found = this._found;
         const start = found?.task === task ? (backwards ? found.start : found.end) : places[task]!;
-        const offset = await reader.find(patternOf(text), start, backwards, place => {
-          const part = backwards ? (start - place) / Math.max(1, start) : (place - start) / Math.max(1, size - start);
+        const offset = await reader.find(patternOf(text), start, backwards, part => {
           this._search = { done: (task + part) / this.readers.length };
           this._changed.emit();
           return this.searching === search && !this.isDisposed;
@@ -186,8 +188,7 @@ export class LogModel implements IDisposable {
           return;
         }
         if (offset !== null) {
-          const [line] = (await reader.forward(await reader.lineStart(offset), 256, 1)).lines;
-          const time = line?.time ?? 0;
+          const time = this.readers.length === 1 ? 0 : await reader.timeAt(offset);
           if (best === null || (backwards ? time > best.time : time < best.time)) {
             best = { task, offset, time };
           }
@@ -220,6 +221,12 @@ export class LogModel implements IDisposable {
     this.searching = null;
     this.poll.dispose();
     Signal.clearData(this);
+  }
+
+  private lookNext(): Promise<void> {
+    const { early } = this;
+    this.early = null;
+    return early ?? this.inTurn(() => this.look());
   }
 
   /** See whether there is more to show. */
@@ -304,6 +311,7 @@ export class LogModel implements IDisposable {
   private readonly _changed = new Signal<this, void>(this);
   private readonly _revealed = new Signal<this, ILine | 'start' | 'end'>(this);
   private _choice: ILogChoice = { tasks: [], stream: 'all' };
+  private early: Promise<void> | null = null;
   private readers: readonly LogReader[] = [];
   private window = new LogWindow([]);
   private turn: Promise<void> = Promise.resolve();
@@ -319,16 +327,14 @@ export class LogModel implements IDisposable {
 
 /** Of several logs some may not be there yet. */
 function orEmpty(source: ILogSource): ILogSource {
-  return {
-    read: async (offset, limit, timestamps) => {
-      try {
-        return await source.read(offset, limit, timestamps);
-      } catch (error) {
-        if (error instanceof ApiError && (error.status === 404 || error.status === 410)) {
-          return { headers: new Headers({ 'X-Log-Offset': String(Math.max(0, offset)) }), body: new Uint8Array() };
-        }
-        throw error;
-      }
+  const orNothing = (offset: number) => (error: unknown) => {
+    if (error instanceof ApiError && (error.status === 404 || error.status === 410)) {
+      return { headers: new Headers({ 'X-Log-Offset': String(Math.max(0, offset)) }), body: new Uint8Array() };
     }
+    throw error;
+  };
+  return {
+    read: (offset, limit, timestamps) => source.read(offset, limit, timestamps).catch(orNothing(offset)),
+    since: (time, limit) => source.since(time, limit).catch(orNothing(0))
   };
 }

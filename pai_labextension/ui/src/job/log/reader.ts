@@ -5,7 +5,15 @@ import { IHeaders, ILine, linesOf, placeOf } from './lines';
 /** Where a log comes from. */
 export interface ILogSource {
   /** Read at most `limit` bytes from `offset` on; negative: from the end. */
-  read(offset: number, limit: number, timestamps: boolean): Promise<{ headers: IHeaders; body: Uint8Array }>;
+  read(offset: number, limit: number, timestamps: boolean): Promise<IAnswer>;
+  /** Read at most `limit` bytes, with times, from the first line on that did not begin before `time` (ms). */
+  since(time: number, limit: number): Promise<IAnswer>;
+}
+
+/** Bytes of a log, and what is said of them. */
+export interface IAnswer {
+  readonly headers: IHeaders;
+  readonly body: Uint8Array;
 }
 
 /** Lines that follow one another, from `start` to before `end`. */
@@ -19,8 +27,10 @@ export interface IPart {
 
 /** Bytes in which the line is found that a place is in the middle of. */
 const LINE = 16 * 1024;
-/** Bytes that are read instead of being halved further. */
-const NEAR = 32 * 1024;
+/** Bytes that are read to know when a line began. */
+const TIMED = 256;
+/** Lines that are shown before one that is looked for. */
+const LINES_BEFORE = 100;
 
 export class LogReader {
   /** @param task - the number that its lines have */
@@ -38,13 +48,37 @@ export class LogReader {
 
   /** Read on from `start`: at most so many bytes, so many lines. */
   async forward(start: number, bytes: number, most: number): Promise<IPart> {
-    const { headers, body } = await this.source.read(start, bytes, true);
-    const found = linesOf(headers, body, this.task);
-    const lines = found.lines.slice(0, most);
-    const cut = lines.length < found.lines.length;
-    const end = cut ? lines.at(-1)!.end : Math.max(found.end, start);
-    // (one whose last bytes are the beginning of a character is at its end, too)
-    return { lines, start, end, last: !cut && end - start < bytes - 3 };
+    return this.following(await this.source.read(start, bytes, true), start, bytes, most);
+  }
+
+  /** Read on from the first line that did not begin before `time` (ms since the epoch), as `forward`. */
+  async since(time: number, bytes: number, most: number): Promise<IPart> {
+    const answer = await this.source.since(time, bytes);
+    return this.following(answer, placeOf(answer.headers).offset, bytes, most);
+  }
+
+  /** Read the end: at most so many bytes, so many lines. */
+  async last(bytes: number, most: number): Promise<IPart> {
+    const { headers, body } = await this.source.read(-bytes, bytes, true);
+    const { lines: found, end } = linesOf(headers, body, this.task);
+    const lines = this.whole(found, placeOf(headers).offset).slice(-most);
+    const start = lines[0]?.start ?? end;
+    return { lines, start, end, last: start === 0 };
+  }
+
+  /** Read the line that a place is in, some before it, and what follows: at most about so many bytes, so many lines. */
+  async around(offset: number, bytes: number, most: number): Promise<IPart> {
+    const from = Math.max(0, offset - LINE);
+    const { headers, body } = await this.source.read(from, offset - from + bytes, true);
+    const { lines: found, end } = linesOf(headers, body, this.task);
+    const isIn = (line: ILine) => !line.notice && line.start <= offset && offset < line.end;
+    // (a line that is longer than what is read before the place has its beginning elsewhere)
+    const whole = found[0] && isIn(found[0]) ? found : this.whole(found, from);
+    const first = Math.max(0, whole.findIndex(isIn) - LINES_BEFORE);
+    const lines = whole.slice(first, first + most);
+    const cut = lines.at(-1) !== found.at(-1);
+    const start = lines[0]?.start ?? offset;
+    return { lines, start, end: cut ? lines.at(-1)!.end : Math.max(end, start), last: false };
   }
 
   /** Read what is before `end`: at most about so many bytes, so many lines. */
@@ -55,12 +89,8 @@ export class LogReader {
     }
     const { headers, body } = await this.source.read(start, end - start, true);
     // where the beginning was removed, as much is given of what follows
-    let lines = linesOf(headers, body, this.task).lines.filter(line => line.start < end);
-    // most often its beginning is not in what was read
-    if (start > 0 && lines.length > 1 && !lines[0]!.notice) {
-      lines = lines.slice(1);
-    }
-    lines = lines.slice(-most);
+    const found = linesOf(headers, body, this.task).lines.filter(line => line.start < end);
+    const lines = this.whole(found, start).slice(-most);
     const first = lines[0]?.start ?? start;
     return { lines, start: first, end, last: first === 0 };
   }
@@ -77,54 +107,73 @@ export class LogReader {
     return last.open && begins ? last.start : last.end;
   }
 
-  /** Return where the first line begins that was not written before `time` (ms since the epoch). */
+  /** Return where the first line begins that did not begin before `time` (ms since the epoch). */
   async at(time: number): Promise<number> {
-    let [low, high] = [0, await this.size()];
-    while (high - low > NEAR) {
-      const middle = Math.floor((low + high) / 2);
-      const { headers, body } = await this.source.read(middle, 1, true);
-      const { lines } = linesOf(headers, body, this.task);
-      const line = lines.find(({ notice }) => !notice);
-      if (line && line.start > middle && line.start >= high) {
-        high = middle; // all between them was removed
-      } else if (line && line.time < time) {
-        low = Math.max(middle, line.start);
-      } else {
-        high = middle;
-      }
-    }
-    const begin = await this.lineStart(low);
-    const { lines, end } = await this.forward(begin, NEAR * 2, Infinity);
-    return lines.find(line => line.time >= time)?.start ?? end;
+    return placeOf((await this.source.since(time, 0)).headers).offset;
   }
 
-  /** Find the first place at or after `start` that matches; `onStep` is told how far it is, and ends it by false. */
+  /** Return when the line began that a place is in (ms since the epoch); 0 where that is not known. */
+  async timeAt(offset: number): Promise<number> {
+    const [line] = (await this.forward(await this.lineStart(offset), TIMED, 1)).lines;
+    return line && !isNaN(line.time) ? line.time : 0;
+  }
+
+  /**
+   * Find the first place at or after `start` that matches, or backwards the last one before it.
+   *
+   * @param onStep - is told how far it is, from 0 to 1; ends it by false
+   */
   async find(
     pattern: RegExp,
     start: number,
     backwards: boolean,
-    onStep: (offset: number) => boolean
+    onStep: (done: number) => boolean
   ): Promise<number | null> {
+    let step = FIRST_SEARCHED;
+    const ahead = backwards ? null : this.source.read(start, step + OVERLAP, false);
+    ahead?.catch(() => undefined); // it is waited for below, unless the size cannot be had either
     const size = await this.size();
-    let place = Math.min(start, size);
-    while ((backwards ? place > 0 : place < size) && onStep(place)) {
-      const begin = backwards ? Math.max(0, place - SEARCHED) : place;
-      const end = backwards ? place + OVERLAP : place + SEARCHED + OVERLAP;
-      const { headers, body } = await this.source.read(begin, end - begin, false);
-      const matches = placesOf(headers, body, pattern).filter(at => (backwards ? at < place : at >= place));
-      const match = backwards ? matches.at(-1) : matches[0];
-      if (match !== undefined) {
+    const begun = Math.min(start, size);
+    const length = Math.max(1, backwards ? begun : size - begun);
+    let place = begun;
+    for (let next = ahead; backwards ? place > 0 : place < size; next = null, step = SEARCHED) {
+      if (!onStep(Math.abs(place - begun) / length)) {
+        return null;
+      }
+      const begin = backwards ? Math.max(0, place - step) : place;
+      const end = place + (backwards ? OVERLAP : step + OVERLAP);
+      const { headers, body } = await (next ?? this.source.read(begin, end - begin, false));
+      const match = await placeIn(headers, body, pattern, place, backwards);
+      if (match !== null) {
         return match;
       }
-      place = backwards ? begin : Math.max(place + SEARCHED, placeOf(headers).offset);
+      place = backwards ? begin : Math.max(place + step, placeOf(headers).offset);
     }
     return null;
   }
+
+  private following({ headers, body }: IAnswer, start: number, bytes: number, most: number): IPart {
+    const found = linesOf(headers, body, this.task);
+    const lines = found.lines.slice(0, most);
+    const cut = lines.length < found.lines.length;
+    const end = cut ? lines.at(-1)!.end : Math.max(found.end, start);
+    // (one whose last bytes are the beginning of a character is at its end, too)
+    return { lines, start, end, last: !cut && end - start < bytes - 3 };
+  }
+
+  /** Leave out the first line of what was read from `start` on: most often its beginning is not in it. */
+  private whole(lines: readonly ILine[], start: number): readonly ILine[] {
+    return start > 0 && lines.length > 1 && !lines[0]!.notice ? lines.slice(1) : lines;
+  }
 }
 
-/** Bytes that are searched at a time, and how many of the next ones belong to a match that begins in them. */
-const SEARCHED = 4 * 1024 * 1024;
+/** Bytes that are searched at first, and from then on at a time: what is near is found without reading much. */
+const FIRST_SEARCHED = 1024 * 1024;
+const SEARCHED = 4 * FIRST_SEARCHED;
+/** Of the bytes after these so many belong to a match that begins in them. */
 const OVERLAP = 1024;
+/** Bytes after which whatever else the page has to do comes first. */
+const PIECE = 256 * 1024;
 
 /** Each byte is a character, so that places in the text are places in the log. */
 const bytewise = new TextDecoder('latin1');
@@ -139,10 +188,64 @@ export function patternOf(text: string): RegExp {
   return new RegExp(characters.join(''), 'g');
 }
 
-function placesOf(headers: IHeaders, body: Uint8Array, pattern: RegExp): number[] {
+/** Find the first match at or after `place`, or the last one before it; piece by piece. */
+async function placeIn(
+  headers: IHeaders,
+  body: Uint8Array,
+  pattern: RegExp,
+  place: number,
+  backwards: boolean
+): Promise<number | null> {
   const { offset, gap, notice } = placeOf(headers);
   const before = gap ? Math.max(0, gap[0] - offset) : body.length;
-  const places = (bytes: Uint8Array, first: number) =>
-    Array.from(bytewise.decode(bytes).matchAll(pattern), match => first + match.index);
-  return [...places(body.subarray(0, before), offset), ...(gap ? places(body.subarray(before + notice), gap[1]) : [])];
+  const parts = piecesOf(body.subarray(0, before), offset);
+  if (gap) {
+    parts.push(...piecesOf(body.subarray(before + notice), gap[1]));
+  }
+  for (const { bytes, first, length } of backwards ? parts.reverse() : parts) {
+    await othersFirst();
+    let last: number | null = null;
+    for (const match of bytewise.decode(bytes).matchAll(pattern)) {
+      const at = first + match.index;
+      if (match.index >= length || (backwards && at >= place)) {
+        break;
+      }
+      if (!backwards && at >= place) {
+        return at;
+      }
+      last = at;
+    }
+    if (backwards && last !== null) {
+      return last;
+    }
+  }
+  return null;
+}
+
+interface IPiece {
+  /** Where in the log it begins. */
+  readonly first: number;
+  readonly bytes: Uint8Array;
+  /** In so many bytes of it a match may begin. */
+  readonly length: number;
+}
+
+function piecesOf(bytes: Uint8Array, first: number): IPiece[] {
+  return Array.from({ length: Math.ceil(bytes.length / PIECE) }, (_, number) => ({
+    first: first + number * PIECE,
+    bytes: bytes.subarray(number * PIECE, (number + 1) * PIECE + OVERLAP),
+    length: PIECE
+  }));
+}
+
+/** Let the page do what else it has to do. */
+function othersFirst(): Promise<void> {
+  return new Promise(resolve => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
 }

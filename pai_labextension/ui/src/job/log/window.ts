@@ -46,9 +46,9 @@ export class LogWindow {
 
   /** Show the end. */
   async toEnd(): Promise<void> {
-    const sizes = await this.each(reader => reader.size());
-    this.begin(sizes);
-    await this.before();
+    const parts = await this.each(reader => reader.last(this.bytes, STEP_LINES));
+    this.begin(parts.map(({ end }) => end));
+    this.takeBefore(parts);
     this._atEnd = true;
   }
 
@@ -69,23 +69,56 @@ export class LogWindow {
 
   /** Show what was written at a time (ms since the epoch). */
   async toTime(time: number): Promise<void> {
-    this.begin(await this.each(reader => reader.at(time)));
-    await this.after();
+    const parts = await this.each(reader => reader.since(time, this.bytes, STEP_LINES));
+    this.begin(parts.map(({ start }) => start));
+    this.takeAfter(parts);
   }
 
-  /** Show a line of one log that begins at a place, and the others at its time; return it. */
+  /** Show the line of one log that a place is in, and the others at its time; return it. */
   async toLine(task: number, offset: number): Promise<ILine | undefined> {
+    const isIt = (line: ILine) => line.task === task && line.start <= offset && offset < line.end;
+    if (this.readers.length === 1) {
+      const part = await this.readers[0]!.around(offset, this.bytes, STEP_LINES);
+      this.begin([part.start]);
+      this.takeAfter([part]);
+      return this._lines.find(isIt);
+    }
     const start = await this.readers[task]!.lineStart(offset);
     const { lines } = await this.readers[task]!.forward(start, LEAST_BYTES, 1);
     const time = lines[0]?.time ?? 0;
     this.begin(await this.each((reader, index) => (index === task ? Promise.resolve(start) : reader.at(time))));
     await this.after();
-    return this._lines.find(line => line.task === task && line.start <= offset && offset < line.end);
+    return this._lines.find(isIt);
   }
 
   /** Read what comes before what is shown. */
   async before(): Promise<void> {
     const parts = await this.each((reader, index) => reader.backward(this.tops[index]!, this.bytes, STEP_LINES));
+    this.takeBefore(parts);
+  }
+
+  /** Read what comes after what is shown; return whether there was something. */
+  async after(): Promise<boolean> {
+    return this.takeAfter(
+      await this.each((reader, index) => reader.forward(this.bottoms[index]!, this.bytes, STEP_LINES))
+    );
+  }
+
+  /** Ask how long the first log is. */
+  async measure(): Promise<void> {
+    this.size = (await this.readers[0]?.size()) ?? 0;
+  }
+
+  /** Return where to begin to search: in each log what begins at or after this line. */
+  placesFrom(index: number): number[] {
+    const places = [...this.bottoms];
+    for (const line of this._lines.slice(Math.max(0, index)).reverse()) {
+      places[line.task] = line.start;
+    }
+    return places;
+  }
+
+  private takeBefore(parts: readonly IPart[]): void {
     // of what is older than the first line of one of them, that one's lines are not here yet
     const known = Math.max(...parts.map(part => (part.last ? -Infinity : Math.min(...times(part)))));
     const found = merged(parts.map(({ lines }) => lines.slice(lines.findLastIndex(line => line.time < known) + 1)));
@@ -97,9 +130,7 @@ export class LogWindow {
     this.trim(false);
   }
 
-  /** Read what comes after what is shown; return whether there was something. */
-  async after(): Promise<boolean> {
-    const parts = await this.each((reader, index) => reader.forward(this.bottoms[index]!, this.bytes, STEP_LINES));
+  private takeAfter(parts: readonly IPart[]): boolean {
     const known = Math.min(...parts.map(part => (part.last ? Infinity : Math.max(...times(part)))));
     const found = merged(
       parts.map(({ lines }) => {
@@ -120,20 +151,6 @@ export class LogWindow {
     this._lines = lines;
     this.trim(true);
     return true;
-  }
-
-  /** Ask how long the first log is. */
-  async measure(): Promise<void> {
-    this.size = (await this.readers[0]?.size()) ?? 0;
-  }
-
-  /** Return where to begin to search: in each log what begins at or after this line. */
-  placesFrom(index: number): number[] {
-    const places = [...this.bottoms];
-    for (const line of this._lines.slice(Math.max(0, index)).reverse()) {
-      places[line.task] = line.start;
-    }
-    return places;
   }
 
   private get bytes(): number {
