@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS, choose_in_menu
-from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.scheduler import RunningScheduler, hello_job
 
 pytestmark = pytest.mark.real_scheduler
 
@@ -195,3 +195,38 @@ async def test_logs_shown_together_stay_together_in_another_attempt(
     await page.get_by_role("button", name="Show attempt 2, the newest").click()
     await expect(log.get_by_text("second try")).to_have_count(2)
     await expect(log.get_by_text("first try")).to_have_count(0)
+
+    # the job itself has only the tasks of its last attempt
+    await page.get_by_role("tab", name="Tasks").click()
+    tasks = page.get_by_role("table", name="Tasks").get_by_role("row")
+    await expect(tasks.nth(1)).to_contain_text("Running")
+    await page.get_by_role("button", name="Show the tasks of attempt 1").click()
+    await expect(tasks.filter(has_text=re.compile("Failed|Stopped"))).to_have_count(2)
+    await expect(tasks.filter(has_text="Running")).to_have_count(0)
+
+
+async def test_a_page_says_what_the_list_knows_before_the_scheduler_has_answered(
+    page: Page, scheduler: RunningScheduler
+) -> None:
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("slowly", "sleep 3600"))
+    await page.get_by_role("button", name="PAI: 1 running").click()
+    asked, may_answer = list[str](), asyncio.Event()
+
+    async def late(route: Route) -> None:
+        asked.append(route.request.url)
+        await may_answer.wait()
+        await route.continue_()
+
+    await page.route(re.compile("/jobs/slowly($|[?/])"), late)
+    await choose_in_menu(page, "slowly", "Open")
+    head = page.get_by_role("region", name="State of “slowly”")
+    await expect(head).to_contain_text("Running")
+    await expect(head).to_contain_text("Virtual cluster default")
+    await expect(page.get_by_text("Asking for the job …")).to_be_visible()
+    await expect(head.get_by_role("button", name="Stop")).to_have_count(0)
+    may_answer.set()
+    await expect(head.get_by_role("button", name="Stop")).to_be_visible()
+    await expect(page.get_by_role("tab", name="Logs")).to_be_visible()
+    # nothing of it was asked without need
+    assert not any("/attempts" in url and "tasks=0" not in url for url in asked)

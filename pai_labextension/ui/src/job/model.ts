@@ -11,7 +11,7 @@ import { IJobName, JobClient } from './client';
 /** ms between two questions. */
 const INTERVAL = 2_000;
 
-/** A job with all its attempts, the oldest first. */
+/** A job with all its attempts, the oldest first. These are without their tasks: the job has those of the last one. */
 export interface IKnownJob {
   readonly detail: JobDetail;
   readonly attempts: readonly AttemptInfo[];
@@ -61,6 +61,12 @@ export class JobModel implements IDisposable {
     await this.polled.refresh();
   }
 
+  /** Ask for what a page that is about to be opened shows first: the answer is on its way while the page is made. */
+  begin(): void {
+    this.begun ??= this.askFirst();
+    this.begun.catch(() => undefined); // who waits for it is told
+  }
+
   setShown(shown: boolean): void {
     this.polled.setShown(shown);
   }
@@ -74,9 +80,9 @@ export class JobModel implements IDisposable {
     try {
       const { known } = this;
       if (known === null) {
-        // somebody has just opened the page: both at once
-        const [detail, attempts] = await Promise.all([this.client.detail(), this.client.attempts()]);
-        return { detail, attempts, time: Date.now() };
+        const begun = this.begun ?? this.askFirst();
+        this.begun = null;
+        return await begun;
       }
       const detail = await this.client.detail();
       // where nothing has changed since they were asked for, there are no others
@@ -89,6 +95,13 @@ export class JobModel implements IDisposable {
     }
   }
 
+  /** Ask for both at once: somebody has just opened the page. */
+  private async askFirst(): Promise<IKnownJob> {
+    const [detail, attempts] = await Promise.all([this.client.detail(), this.client.attempts()]);
+    return { detail, attempts, time: Date.now() };
+  }
+
+  private begun: Promise<IKnownJob> | null = null;
   private readonly polled: Polled<IKnownJob>;
   private readonly _changed = new Signal<this, void>(this);
   private _gone = false;

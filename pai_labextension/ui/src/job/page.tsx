@@ -5,12 +5,14 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { AccessClient } from '../access/client';
+import { IJob } from '../api';
 import { Ending } from '../endingWords';
 import { PageError } from '../page';
 import { ShownWidget } from '../shownWidget';
 import { IAttemptTask, IJobName } from './client';
 import { ConfigurationView } from './configuration';
 import { tasksOf } from './facts';
+import { JobGlance } from './glance';
 import { JobHead } from './head';
 import { LogModel } from './log/model';
 import { LogView } from './log/view';
@@ -24,6 +26,8 @@ export interface IJobPageProps {
   model: JobModel;
   log: LogModel;
   access: AccessClient;
+  /** What the list knows of the job; `undefined` where it is not in it. */
+  listed: () => IJob | undefined;
   trans: TranslationBundle;
   /** Of dates, as browsers name it ("zh-CN"). */
   language: string;
@@ -59,6 +63,11 @@ export class JobPage extends ShownWidget {
 
   get job(): IJobName {
     return this.props.model.name;
+  }
+
+  /** Ask for what it shows first, before it is in view. */
+  begin(): void {
+    this.props.model.begin();
   }
 
   dispose(): void {
@@ -114,7 +123,7 @@ export class JobPage extends ShownWidget {
       return;
     }
     const { trigger } = last;
-    const [first] = tasksOf(last.taskRoles, last.attempt);
+    const [first] = tasksOf(model.known!.detail.taskRoles, last.attempt);
     const task: IAttemptTask | undefined = trigger
       ? { role: trigger.taskRole, index: trigger.taskIndex, attempt: last.attempt }
       : first && { role: first.role, index: first.index, attempt: last.attempt };
@@ -149,7 +158,7 @@ function Content(props: IContentProps): React.ReactElement {
   }
   return (
     <>
-      {known === null ? <h2>{model.name.name}</h2> : <JobHead {...props} known={known} />}
+      {known === null ? <JobGlance {...props} job={props.listed()} /> : <JobHead {...props} known={known} />}
       <PageError text={model.error} />
       {known === null ? (
         !model.error && <p role="status">{trans.__('Asking for the job …')}</p>

@@ -37,6 +37,11 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
     const trans = translator.load('pai_labextension');
     const tracker = new WidgetTracker<MainAreaWidget<JobPage>>({ namespace: 'pai-job' });
 
+    // (of the pages that come back with JupyterLab only the one in view asks)
+    let restored = false;
+    void app.restored.then(() => {
+      restored = true;
+    });
     const clientOf = (job: IJobName) =>
       new JobClient(job, serviceManager.serverSettings, translator.languageCode, trans);
     const show = (job: IJobName) => {
@@ -52,6 +57,7 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
         model,
         log: new LogModel(client),
         access: access.client,
+        listed: () => jobs.jobs?.find(({ username, name }) => username === job.user && name === job.name),
         trans,
         language: translator.languageCode.replace('_', '-'),
         isOwnServer: jobs.isOwnServer(job),
@@ -100,6 +106,9 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
           const made = await make(job);
           widget = isThere() ?? made;
           if (widget === made) {
+            if (restored) {
+              made.content.begin();
+            }
             shell.add(widget, 'main');
             await tracker.add(widget);
           } else {

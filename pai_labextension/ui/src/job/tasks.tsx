@@ -7,11 +7,14 @@ import * as React from 'react';
 import { TextButton } from '../buttons';
 import { stateLabel } from '../states';
 import { LocalTime } from '../times';
+import { AttemptInfo } from '../generated/types.gen';
+import { PageError } from '../page';
 import { IAttemptTask } from './client';
 import { durationWords, exitWords, gpuCount, ITaskRow, tasksOf } from './facts';
-import { IKnownJob } from './model';
+import { IKnownJob, JobModel } from './model';
 
 interface ITasksProps {
+  model: JobModel;
   known: IKnownJob;
   trans: TranslationBundle;
   language: string;
@@ -34,16 +37,16 @@ export function TasksView(props: ITasksProps): React.ReactElement {
   const last = known.attempts.at(-1);
   const attempt = known.attempts.find(one => one.attempt === chosen) ?? last;
   const isLast = attempt === last;
-  const rows = React.useMemo(
-    () => tasksOf(isLast ? known.detail.taskRoles : (attempt?.taskRoles ?? {}), attempt?.attempt ?? 0),
-    [known.detail, attempt, isLast]
-  );
+  const earlier = useTasksOf(props.model, attempt, isLast);
+  const taskRoles = isLast ? known.detail.taskRoles : earlier.taskRoles;
+  const rows = React.useMemo(() => tasksOf(taskRoles ?? {}, attempt?.attempt ?? 0), [taskRoles, attempt?.attempt]);
   const found = React.useMemo(() => select(rows, words, trans), [rows, words, trans]);
   return (
     <>
       {known.attempts.length > 1 && <Attempts {...props} shown={attempt?.attempt ?? 0} onShow={setChosen} />}
+      <PageError text={earlier.error} />
       <p role="status" className="pai-Tasks-sum">
-        {summary(rows, trans)}
+        {taskRoles || earlier.error ? summary(rows, trans) : trans.__('Asking for the tasks …')}
       </p>
       {rows.length > MANY && (
         <InputGroup
@@ -58,6 +61,35 @@ export function TasksView(props: ITasksProps): React.ReactElement {
       <Table {...props} rows={found} spec={attempt?.exitSpec ?? null} hasRun={attempt !== undefined} />
     </>
   );
+}
+
+/** What is known of the tasks of an attempt before the last one. */
+interface IEarlierTasks {
+  readonly attempt?: AttemptInfo;
+  readonly taskRoles: AttemptInfo['taskRoles'] | null;
+  readonly error: string;
+}
+
+const UNKNOWN: IEarlierTasks = { taskRoles: null, error: '' };
+
+/** Ask for the tasks of an attempt before the last one: the job itself has only those of the last. */
+function useTasksOf(model: JobModel, attempt: AttemptInfo | undefined, isLast: boolean): IEarlierTasks {
+  const [found, setFound] = React.useState(UNKNOWN);
+  React.useEffect(() => {
+    if (isLast || !attempt) {
+      return undefined;
+    }
+    let wanted = true;
+    model.client.tasksOf(attempt.attempt).then(
+      taskRoles => wanted && setFound({ attempt, taskRoles, error: '' }),
+      (error: Error) => wanted && setFound({ attempt, taskRoles: null, error: error.message })
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [model, attempt, isLast]);
+  // what was found of the same one is right until there is something newer
+  return !isLast && found.attempt?.attempt === attempt?.attempt ? found : UNKNOWN;
 }
 
 function select(rows: readonly ITaskRow[], words: string, trans: TranslationBundle): readonly ITaskRow[] {

@@ -22,7 +22,7 @@ export function UsageView(props: {
 }): React.ReactElement {
   const { model, known, trans, language, isShown } = props;
   const last = known.attempts.at(-1);
-  const rows = last ? tasksOf(last.taskRoles, last.attempt) : [];
+  const rows = last ? tasksOf(known.detail.taskRoles, last.attempt) : [];
   const [chosen, setChosen] = React.useState('');
   const measured = chosen === '' ? rows.slice(0, MOST_MEASURED) : rows.filter(({ key }) => key === chosen);
   return (

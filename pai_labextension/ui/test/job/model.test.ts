@@ -8,6 +8,7 @@ import { attempt, detail, jobStatus, NotebookServer, trans } from '../notebookSe
 
 const JOB = 'GET user/alice/jobs/one';
 const ATTEMPTS = `${JOB}/attempts`;
+const WITHOUT_TASKS = `${ATTEMPTS}?tasks=0`;
 
 describe('JobModel', () => {
   let server: NotebookServer;
@@ -27,9 +28,33 @@ describe('JobModel', () => {
 
   it('asks for the job and its attempts when a page is opened', async () => {
     await model.refresh();
-    expect(server.requests.sort()).toEqual([JOB, ATTEMPTS]);
+    expect(server.requests.sort()).toEqual([JOB, WITHOUT_TASKS]);
     expect(model.known?.detail.name).toBe('one');
     expect(model.known?.attempts).toHaveLength(1);
+  });
+
+  it('asks but once when it is told to begin before its page is in view', async () => {
+    model.begin();
+    expect(model.known).toBeNull();
+    await model.refresh();
+    expect(server.requests.sort()).toEqual([JOB, WITHOUT_TASKS]);
+    expect(model.known?.detail.name).toBe('one');
+  });
+
+  it('says what went wrong with a question that was begun, and asks again', async () => {
+    server.answers[JOB] = [503, { code: 'Down', message: 'Not now.' }];
+    model.begin();
+    await model.refresh();
+    expect(model.error).toBe('Not now.');
+    server.answers[JOB] = [200, detail({ name: 'one' })];
+    await model.refresh();
+    expect(model.known?.detail.name).toBe('one');
+  });
+
+  it('asks for the tasks of an attempt by itself', async () => {
+    server.answers[ATTEMPTS] = url => [200, url.endsWith('attempt=3') ? [attempt({ attempt: 3 })] : []];
+    expect(await model.client.tasksOf(3)).toEqual(attempt().taskRoles);
+    expect(await model.client.tasksOf(4)).toEqual({});
   });
 
   it('asks for the attempts again only when the job has changed, and keeps what is as it was', async () => {

@@ -5,7 +5,7 @@ import * as React from 'react';
 
 import { TextButton } from '../../buttons';
 import { IAttemptTask, Stream } from '../client';
-import { tasksOf } from '../facts';
+import { ITaskRow, tasksOf } from '../facts';
 import { IKnownJob } from '../model';
 import { keyOf, partsOf } from './groups';
 import { LogModel } from './model';
@@ -21,12 +21,15 @@ interface IChoiceProps {
 /** In the list of tasks: all of them, or of a role. */
 const TOGETHER = '*';
 
+/** Tasks beyond which all but the one that is shown are listed a little later. */
+const MANY = 50;
+
 export function Choice({ model, known, trans, onChosen }: IChoiceProps): React.ReactElement {
-  const { attempts } = known;
+  const { attempts, detail } = known;
   const { tasks: chosen, stream, together } = model.choice;
   const number = chosen[0]!.attempt;
-  const attempt = attempts.find(one => one.attempt === number) ?? attempts.at(-1);
-  const rows = React.useMemo(() => tasksOf(attempt?.taskRoles ?? {}, number), [attempt, number]);
+  // each attempt has the same tasks
+  const rows = React.useMemo(() => tasksOf(detail.taskRoles, number), [detail.taskRoles, number]);
   const roles = [...new Set(rows.map(({ role }) => role))];
   const choose = (tasks: readonly IAttemptTask[], other: Stream, group: string | undefined) => {
     onChosen();
@@ -38,6 +41,7 @@ export function Choice({ model, known, trans, onChosen }: IChoiceProps): React.R
   };
   const parts = React.useMemo(() => (together === undefined ? [] : partsOf(rows, together)), [rows, together]);
   const value = together === undefined ? keyOf(chosen[0]!) : `${TOGETHER}${together}`;
+  const complete = useLater(rows.length > MANY);
   const onTask = (key: string) => {
     if (key.startsWith(TOGETHER)) {
       const role = key.slice(TOGETHER.length);
@@ -71,11 +75,7 @@ export function Choice({ model, known, trans, onChosen }: IChoiceProps): React.R
                   {trans.__('All of %1, in order of time', role)}
                 </option>
               ))}
-          {rows.map(({ key }) => (
-            <option key={key} value={key}>
-              {key}
-            </option>
-          ))}
+          {options(complete ? rows : rows.filter(({ key }) => key === value))}
         </select>
       </label>
       {attempts.length > 1 && (
@@ -125,4 +125,19 @@ export function Choice({ model, known, trans, onChosen }: IChoiceProps): React.R
       </label>
     </>
   );
+}
+
+function options(rows: readonly ITaskRow[]): React.ReactElement[] {
+  return rows.map(({ key }) => (
+    <option key={key} value={key}>
+      {key}
+    </option>
+  ));
+}
+
+/** Return whether it is time for what is in nobody's view yet: at once unless it is `much`, else after the first frame. */
+function useLater(much: boolean): boolean {
+  const [later, setLater] = React.useState(!much);
+  React.useEffect(() => React.startTransition(() => setLater(true)), []);
+  return later || !much;
 }
