@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Request, expect
 
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS, choose_in_menu, job_rows, serious
@@ -112,3 +113,38 @@ async def test_jobs_are_found_chosen_and_ended_many_at_once_by_mouse_and_keyboar
     await expect(page.get_by_role("region", name="State of “other-2”")).to_be_visible()
     await choose_in_menu(page, "other", "Clone and edit")
     await expect(page.locator(".pai-JobEditor").get_by_label("Command")).to_have_value("exit 3")
+
+
+async def test_a_job_that_is_scrolled_past_is_not_asked_about(
+    page: Page, scheduler: RunningScheduler
+) -> None:
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        for number in range(60):
+            job = hello_job(f"wait-{number:02}", "sleep 3600")
+            job["taskRoles"][0]["gpuNumber"] = 2
+            await alice.submit(job)
+    await page.get_by_role("button", name="PAI: 1 running · 59 waiting").click()
+    await page.get_by_role("combobox", name="Order").select_option("name")
+    rows = job_rows(page)
+    await expect(rows.filter(has_text="wait-01").locator(".pai-JobRow-reason")).to_be_visible()
+    asked = set[str]()
+
+    def note(request: Request) -> None:
+        if found := re.search(r"/jobs/(wait-\d\d)(\?|$)", request.url):
+            asked.add(found[1])
+
+    page.on("request", note)
+    # while the page's clock stands still the list does not come to rest
+    await page.clock.install()
+    await page.clock.pause_at(datetime.now(UTC) + timedelta(seconds=10))
+    box = page.locator(".pai-JobList")
+    for number in (20, 30, 40, 59):
+        await box.evaluate(
+            "(box, share) => box.scrollTo({ top: share * (box.scrollHeight - box.clientHeight) })",
+            number / 59,
+        )
+        await expect(rows.filter(has_text=f"wait-{number}")).to_be_visible()
+    assert not asked & {"wait-30", "wait-59"}
+    async with page.expect_request(re.compile("/jobs/wait-59")):
+        await page.clock.resume()
+    assert "wait-30" not in asked

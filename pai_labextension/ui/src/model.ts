@@ -175,9 +175,11 @@ export class JobsModel implements IJobsModel {
     const first = waiting(this.own?.jobs ?? []).slice(0, 1);
     const jobs = this.listed ? [...first, ...this.seen] : first;
     const wanted = new Map(jobs.map(job => [key(job), job]));
-    for (const name of this.answered) {
-      if (!wanted.has(name)) {
-        this.answered.delete(name);
+    // what is out of view is asked again when it comes back; until then it waits for what it waited for
+    this.answered.forEach(name => wanted.has(name) || this.answered.delete(name));
+    const all = new Set(waiting(this.own?.jobs ?? []).map(key));
+    for (const name of this.reasons.keys()) {
+      if (!all.has(name)) {
         this.reasons.delete(name);
       }
     }

@@ -52,6 +52,14 @@ describe('JobsModel', () => {
     await model.refresh();
     expect(model.reason(second)).toBe('second in the queue');
     expect(model.reason(first)).toBe('1 × P100 free of 2');
+    // what goes out of view is shown as it was until it is asked again: its row stays as high as it is
+    model.see([]);
+    await model.refresh();
+    expect(model.reason(second)).toBe('second in the queue');
+    // and once it waits no more it has no reason
+    server.answers['GET jobs'] = [200, [first, { ...second, state: 'RUNNING' }]];
+    await model.refresh();
+    expect(model.reason(second)).toBeUndefined();
   });
 
   it('shows the list before it is known why jobs wait, and asks of those first that are in view now', async () => {

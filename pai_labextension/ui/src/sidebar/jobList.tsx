@@ -66,16 +66,17 @@ export function JobList(props: IJobListProps): React.ReactElement {
     [current]
   );
   const [heights] = React.useState(() => new RowHeights());
+  const said = (job: IJob) => ({ reason: model.reason(job), ports: props.ports.of(job).length });
   // eslint-disable-next-line react-hooks/incompatible-library -- nothing of it is handed to what is memoised
   const virtualizer = useVirtualizer({
     count: jobs.length,
     getScrollElement: () => list.current,
-    estimateSize: index => heights.of(jobs[index]!),
+    estimateSize: index => heights.of(jobs[index]!, said(jobs[index]!)),
     measureElement: (row, entry, instance) => {
       const height = measureElement(row, entry, instance);
       const job = jobs[instance.indexFromElement(row)];
       if (job) {
-        heights.note(job, height);
+        heights.note(job, said(job), height);
       }
       return height;
     },
@@ -86,8 +87,14 @@ export function JobList(props: IJobListProps): React.ReactElement {
   const items = virtualizer.getVirtualItems();
   const inView = items.map(item => jobs[item.index]!);
   const seen = inView.map(job => `${key(job)} ${job.state}`).join('\n');
-  // eslint-disable-next-line react-hooks/exhaustive-deps -- `seen` is what of them matters
-  React.useEffect(() => model.see(inView), [model, seen]);
+  // what is scrolled past is not asked about: a request takes a millisecond, and each frame has sixteen
+  const { isScrolling } = virtualizer;
+  React.useEffect(() => {
+    if (!isScrolling) {
+      model.see(inView);
+    }
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- `seen` is what of them matters
+  }, [model, seen, isScrolling]);
 
   // the focus follows as soon as the row is drawn; the next key may come before that
   const moved = React.useRef(false);
