@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pai_scheduler.job.spec import JobSpec, TaskRole
+from collections.abc import Sequence
+from functools import lru_cache
+
+from pai_scheduler.job.spec import JobSpec, PortRequest, TaskRole
 
 from .demand import Demand
 
@@ -23,10 +26,33 @@ def role_demand(spec: JobSpec, role: TaskRole, default_storage_gb: int = DEFAULT
     )
 
 
-def gang_of(spec: JobSpec, default_storage_gb: int = DEFAULT_STORAGE_GB) -> list[Demand]:
-    """Return the demands of all tasks of a job."""
-    return [
-        demand
+def gang_of(spec: JobSpec, default_storage_gb: int = DEFAULT_STORAGE_GB) -> Sequence[Demand]:
+    """Return the demands of all tasks of a job: of many jobs that ask for the same, the same object."""
+    spreads = spec.spread and spec.total_tasks > 1
+    asked = tuple(
+        (
+            role.task_number,
+            role.cpu_number,
+            role.memory_mb,
+            default_storage_gb if role.storage_gb is None else role.storage_gb,
+            role.gpu_number,
+            role.ports,
+            role.name if spreads else "",
+        )
         for role in spec.task_roles
-        for demand in [role_demand(spec, role, default_storage_gb)] * role.task_number
-    ]
+    )
+    return _gang(asked, spec.gpu_type)
+
+
+#: `role_demand`'s facts about a role, after the number of its tasks
+_Asked = tuple[int, int, int, int, int, tuple[PortRequest, ...], str]
+
+
+@lru_cache(maxsize=512)
+def _gang(asked: tuple[_Asked, ...], gpu_type: str | None) -> tuple[Demand, ...]:
+    demands: list[Demand] = []
+    for tasks, cpus, memory_mb, storage_gb, gpus, ports, spread in asked:
+        every = TaskRole("", "", ports=ports).all_ports
+        demand = Demand(cpus, memory_mb, storage_gb, gpus, gpu_type if gpus else None, every, spread)
+        demands += [demand] * tasks
+    return tuple(demands)

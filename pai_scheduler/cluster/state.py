@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from .amounts import Amounts, of_gang, of_task
 from .borrowing import Borrowing
@@ -344,7 +345,7 @@ class SchedulerState:
         """Return what makes jobs equal to the queue."""
         known = self.quota_accounting.clusters.get(cluster)
         limited = known is not None and known.gpus_per_user is not None
-        return Shape(tuple(gang), preemptible, user if limited else None, of_gang(gang), _size(gang))
+        return _shape(tuple(gang), preemptible, user if limited else None)
 
     def _try(
         self, user: str, cluster: str, shape: Shape, bound: Bound
@@ -418,6 +419,11 @@ class SchedulerState:
         self._drop_reservations()
         self._stirred = self._stirred_all = True
         self.queue.reopen()
+
+
+@lru_cache(maxsize=512)
+def _shape(gang: tuple[Demand, ...], preemptible: bool, user: str | None) -> Shape:
+    return Shape(gang, preemptible, user, of_gang(gang), _size(gang))
 
 
 def _size(gang: Sequence[Demand]) -> Hashable:

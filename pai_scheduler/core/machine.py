@@ -108,7 +108,11 @@ class Core:
             else:
                 verdict = job.attempt.verdict if job.attempt is not None else None
                 job.last_failure = verdict.reason if verdict and verdict.state is State.FAILED else None
+                before = job.sub_state, job.not_before
                 self._wait(job, outcome)
+                if before == (job.sub_state, job.not_before):
+                    # the store has it so already
+                    del outcome.jobs[job.id]
         return outcome
 
     def in_order(self, event: Event) -> Event:

@@ -173,6 +173,8 @@ class Job:
 
     def latest_time(self) -> int:
         """Find the latest time in what is known of the job and its present attempt."""
+        if self.attempt is None:
+            return self.created
         times: list[int | None] = [self.created]
         if (attempt := self.attempt) is not None:
             times += [attempt.created, attempt.launched, attempt.completed]

@@ -22,6 +22,8 @@ from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store.refusals import not_written
 from pai_scheduler.store.store import Store, StoreError
 
+from .garbage import without_collections
+
 Asked = ParamSpec("Asked")
 Result = TypeVar("Result")
 
@@ -129,7 +131,8 @@ class Writer:
 
     def _restored(self) -> tuple[Core, Outcome]:
         core = self._make_core()
-        return core, core.restore(self._store.live_jobs())
+        with without_collections():
+            return core, core.restore(self._store.live_jobs())
 
     async def _loop(self) -> None:
         entries: list[_Entry] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from .jsontext import JsonTextError as JsonTextError
@@ -27,12 +28,12 @@ def parse_job(config: object) -> JobSpec:
     if errors:
         raise InvalidJobError(errors)
     assert isinstance(config, dict)  # noqa: S101 - narrows the type: nothing else is valid
-    return build_spec(config)
+    return build_spec(config_of(config))
 
 
 def build_spec(config: Mapping[str, Any]) -> JobSpec:
-    """Make a job of a job JSON that was found valid before (a stored one)."""
-    job = _with_defaults(config_of(config), job_schema())
+    """Make a job of its JSON as it is kept (`config_of`)."""
+    job = _with_defaults(config, "job")
     return JobSpec(
         name=job["jobName"],
         image=job["image"],
@@ -57,9 +58,8 @@ def config_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _role(role: Mapping[str, Any]) -> TaskRole:
-    schema = job_schema()["$defs"]
-    role = _with_defaults(role, schema["taskRole"])
-    ports = (_with_defaults(port, schema["port"]) for port in role["portList"])
+    role = _with_defaults(role, "taskRole")
+    ports = (_with_defaults(port, "port") for port in role["portList"])
     return TaskRole(
         name=role["name"],
         command=role["command"],
@@ -75,9 +75,16 @@ def _role(role: Mapping[str, Any]) -> TaskRole:
     )
 
 
-def _with_defaults(value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def _with_defaults(value: Mapping[str, Any], part: str) -> dict[str, Any]:
+    return {**_defaults(part), **value}
+
+
+@cache
+def _defaults(part: str) -> Mapping[str, Any]:
+    """Return the defaults of a part of the schema by field; nobody changes what is in them."""
+    schema = job_schema() if part == "job" else job_schema()["$defs"][part]
     fields = {name: resolve(field) for name, field in schema["properties"].items()}
-    return {name: field["default"] for name, field in fields.items() if "default" in field} | dict(value)
+    return {name: field["default"] for name, field in fields.items() if "default" in field}
 
 
 def _typed(value: Any, schema: Mapping[str, Any]) -> Any:

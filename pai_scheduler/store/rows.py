@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import RowMapping
+import sqlalchemy as sa
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment
@@ -16,13 +16,18 @@ from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State,
 from pai_scheduler.job.message_documents import message_document, read_message
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import build_spec
-from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.job.spec import JobSpec, renamed
 from pai_scheduler.job.task import TaskRef
 
-Row = RowMapping
+Row = sa.RowMapping
 
 #: Characters of a job JSON whose spec is kept for the next time.
 _SMALL = 16 * 1024
+#: (`json.dumps` makes one for each value)
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_STATES = {state.value: state for state in State}
+_SUB_STATES = {state.value: state for state in SubState}
+_NO_RETRIES = "[0,0,0,0]"
 
 
 def job_row(job: Job) -> dict[str, Any]:
@@ -47,24 +52,24 @@ def job_row(job: Job) -> dict[str, Any]:
     }
 
 
-def read_job(row: Row, attempt: Attempt | None) -> Job:
+def read_job(row: sa.Row[Any], attempt: Attempt | None) -> Job:
     """Make a job of its row and its last attempt."""
     return Job(
-        id=row["id"],
-        user=row["user_name"],
-        spec=_spec(row["config"]),
-        created=row["created"],
-        order=row["ord"],
-        state=State(row["state"]),
-        sub_state=SubState(row["sub_state"]),
-        completed=row["completed"],
+        id=row.id,
+        user=_one_text(row.user_name),
+        spec=_spec(row.config, row.name),
+        created=row.created,
+        order=row.ord,
+        state=_STATES[row.state],
+        sub_state=_SUB_STATES[row.sub_state],
+        completed=row.completed,
         attempt=attempt,
-        retries=RetryCounts(*json.loads(row["retries"])),
-        not_before=row["not_before"],
-        verdict=_read_verdict(row["verdict"]),
-        doomed=row["doomed"],
-        priority=row["priority"],
-        overtaken=row["overtaken"],
+        retries=RetryCounts() if row.retries == _NO_RETRIES else RetryCounts(*json.loads(row.retries)),
+        not_before=row.not_before,
+        verdict=_read_verdict(row.verdict),
+        doomed=row.doomed,
+        priority=row.priority,
+        overtaken=row.overtaken,
     )
 
 
@@ -171,9 +176,15 @@ def read_job_event(row: Row) -> JobEvent:
     )
 
 
-def _spec(config: str) -> JobSpec:
+def _spec(config: str, name: str) -> JobSpec:
     # large ones would make the cache as large as their number times 8 MiB
-    return _small_spec(config) if len(config) <= _SMALL else _build(config)
+    if len(config) > _SMALL:
+        return _build(config)
+    # those that differ in their names only share what is made of the rest
+    named = f'"jobName":{_dump(name)}'
+    if config.count(named) != 1:
+        return _small_spec(config)
+    return renamed(_small_spec(config.replace(named, '"jobName":""')), name)
 
 
 def _build(config: str) -> JobSpec:
@@ -183,8 +194,14 @@ def _build(config: str) -> JobSpec:
 _small_spec = lru_cache(maxsize=4096)(_build)
 
 
+@lru_cache(maxsize=4096)
+def _one_text(text: str) -> str:
+    """Return the same object for the same text: many jobs have few users."""
+    return text
+
+
 def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _JSON.encode(value)
 
 
 def dump_message(message: Message | None) -> str | None:

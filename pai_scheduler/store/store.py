@@ -140,8 +140,16 @@ class Store(StoredSchedules, Outbox, StoredHistory):
     def live_jobs(self) -> list[Job]:
         """Return every job that has not ended, or still holds something, with its present attempt's tasks."""
         with self._reading() as connection:
-            found = connection.execute(sa.select(jobs).where(jobs.c.sub_state.in_(_LIVE)))
-            return self._with_attempts(connection, [row._mapping for row in found])
+            query = sa.select(jobs).where(jobs.c.sub_state.in_(_LIVE))
+            # those that wait, of which there may be a million, are read row by row
+            found = connection.execute(query.execution_options(yield_per=_MANY))
+            waiting, begun = [], []
+            for row in found:
+                if row.attempt is None:
+                    waiting.append(rows.read_job(row, None))
+                else:
+                    begun.append(row)
+            return [*waiting, *self._with_attempts(connection, begun)]
 
     def virtual_clusters(self) -> dict[str, VirtualCluster | None]:
         """Return what administrators changed of the virtual clusters; None: deleted."""
@@ -203,9 +211,7 @@ class Store(StoredSchedules, Outbox, StoredHistory):
         with self._reading() as connection:
             # row by row: their job JSONs all at once may be gigabytes
             return [
-                rows.read_job(
-                    row._mapping, None if row.attempt is None else Attempt(row.attempt, row.created)
-                )
+                rows.read_job(row, None if row.attempt is None else Attempt(row.attempt, row.created))
                 for row in connection.execute(query.execution_options(yield_per=_PAGE))
             ]
 
@@ -216,7 +222,7 @@ class Store(StoredSchedules, Outbox, StoredHistory):
         with self._reading() as connection:
             query = sa.select(jobs).where(jobs.c.user_name == user, jobs.c.name == name, KEPT)
             found = connection.execute(query).first()
-            return self._with_attempts(connection, [found._mapping])[0] if found else None
+            return self._with_attempts(connection, [found])[0] if found else None
 
     def names(self) -> Iterator[tuple[str, str]]:
         """Return the users and names of all jobs that nobody has deleted, page by page."""
@@ -299,9 +305,9 @@ class Store(StoredSchedules, Outbox, StoredHistory):
         with self._reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def _with_attempts(self, connection: sa.Connection, found: list[Any]) -> list[Job]:
+    def _with_attempts(self, connection: sa.Connection, found: list[sa.Row[Any]]) -> list[Job]:
         present: dict[tuple[str, int], Attempt] = {}
-        numbers = {row["id"]: row["attempt"] for row in found if row["attempt"] is not None}
+        numbers = {row.id: row.attempt for row in found if row.attempt is not None}
         ids = list(numbers)
         for start in range(0, len(ids), _CHUNK):
             chunk = ids[start : start + _CHUNK]
@@ -309,7 +315,7 @@ class Store(StoredSchedules, Outbox, StoredHistory):
                 if row.number == numbers[row.job_id]:
                     present[row.job_id, row.number] = rows.read_attempt(row._mapping)
             self._add_tasks(connection, tasks.c.job_id.in_(chunk), present)
-        return [rows.read_job(row, present.get((row["id"], row["attempt"]))) for row in found]
+        return [rows.read_job(row, present.get((row.id, row.attempt))) for row in found]
 
     def _add_tasks(
         self,

@@ -18,7 +18,7 @@ from pai_scheduler.client.storage.transfer import side_by_side
 from pai_scheduler.client.storage.upload import upload_files
 from pai_scheduler.job.environment import storage_uris
 from pai_scheduler.job.messages import msg
-from pai_scheduler.job.parse import build_spec
+from pai_scheduler.job.parse import build_spec, config_of
 
 from .demand import Demand, make_job
 from .errors import CallError, JobFailedError
@@ -98,7 +98,7 @@ class CallJob:
         if checked["fits"] == "never":
             raise CallError(msg("Not submitted: {reason}", reason=checked["reason"]), self.locale)
         self.user = (await self.client.whoami())["username"]
-        code = self.files.resolve(storage_uris(build_spec(job), self.user, _DEFAULT).code_dir)
+        code = self.files.resolve(storage_uris(build_spec(config_of(job)), self.user, _DEFAULT).code_dir)
         self._folder = code.rpartition("/")[0]
         await self._remove_forgotten(self._folder.rpartition("/")[0])
         try:

@@ -13,7 +13,7 @@ from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.job.environment import storage_uris
 from pai_scheduler.job.jsontext import loads_jsonc
 from pai_scheduler.job.messages import msg
-from pai_scheduler.job.parse import build_spec
+from pai_scheduler.job.parse import build_spec, config_of
 from pai_scheduler.rest.models import FieldError
 
 from .client import FilesClient
@@ -185,7 +185,7 @@ async def _placed(
     owner = user or (await client.whoami())["username"]
     if not config.get("codeDir"):
         config = {**config, "codeDir": f"{_DEFAULT}/$PAI_USER_NAME/$PAI_JOB_NAME"}
-    spec = build_spec(config)
+    spec = build_spec(config_of(config))
     uri = storage_uris(spec, owner, _DEFAULT).code_dir
     try:
         target = files.resolve(uri)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 from pai_scheduler.cluster.definition import VirtualCluster
@@ -72,8 +73,8 @@ class Disk:
         return [self.job(job_id) for job_id, row in self.jobs.items() if row["sub_state"] != "ENDED"]
 
     def job(self, job_id: str) -> Job:
-        row: Any = self.jobs[job_id]
-        number = row["attempt"]
+        row: Any = SimpleNamespace(**self.jobs[job_id])
+        number = row.attempt
         return rows.read_job(row, None if number is None else self.attempt(job_id, number))
 
     def attempt(self, job_id: str, number: int) -> Attempt:

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.demand import Assignment
@@ -14,6 +15,7 @@ from pai_scheduler.job.parse import config_of, parse_job
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store import rows
 from tests.scheduler.job.strategies import jobs as job_configs
+from tests.scheduler.making import make_config
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=10)
 TIME = st.integers(0, 2**53)
@@ -65,8 +67,28 @@ RETRIES = st.builds(RetryCounts, *[st.integers(0, 1000)] * 4)
 @given(job_configs)
 def test_a_job_is_read_back_from_its_json_as_it_was_submitted(config: dict[str, Any]) -> None:
     kept = json.dumps(config_of(config), ensure_ascii=False)
-    row: Any = rows.job_row(Job("j", "alice", parse_job(config), 5)) | {"config": kept}
-    assert rows.read_job(row, None).spec == parse_job(config)
+    assert _read(Job("j", "alice", parse_job(config), 5), kept).spec == parse_job(config)
+
+
+@given(job_configs)
+@settings(max_examples=20)
+def test_jobs_that_differ_in_their_names_are_read_back_each_under_its_own(job: dict[str, Any]) -> None:
+    for config in (job | {"jobName": name} for name in ("one", "t~2", "one")):
+        kept = json.dumps(config_of(config), ensure_ascii=False, separators=(",", ":"))
+        assert _read(Job("j", "alice", parse_job(config), 5), kept).spec == parse_job(config)
+
+
+def test_a_variable_that_is_called_as_the_field_of_the_name_stays_as_it_is() -> None:
+    for name in ("one", "two"):
+        config = {"extras": {"jobName": name}, "jobEnvs": {"jobName": name}} | make_config(name=name)
+        kept = json.dumps(config_of(config), separators=(",", ":"))
+        read = _read(Job("j", "alice", parse_job(config), 5), kept).spec
+        assert (read.name, read.extras["jobName"], read.envs["jobName"]) == (name, name, name)
+
+
+def _read(job: Job, config: str, attempt: Attempt | None = None) -> Job:
+    row: Any = SimpleNamespace(**rows.job_row(job), config=config)
+    return rows.read_job(row, attempt)
 
 
 @given(
@@ -110,8 +132,7 @@ def test_a_jobs_state_is_read_back_as_it_was(
         verdict=verdict,
         doomed=doomed,
     )
-    row: Any = rows.job_row(job) | {"config": json.dumps(config_of(config))}
-    assert rows.read_job(row, attempt) == job
+    assert _read(job, json.dumps(config_of(config)), attempt) == job
 
 
 @given(TASKS)
@@ -150,6 +171,6 @@ def test_only_small_job_jsons_are_kept_for_the_next_time() -> None:
         return json.dumps({**job, "extras": {"pad": "x" * pad}})
 
     for pad, kept in ((10, True), (100_000, False)):
-        first, second = (rows._spec(config(pad)) for _ in range(2))
+        first, second = (rows._spec(config(pad), "j") for _ in range(2))
         assert first == second
-        assert (first is second) is kept
+        assert (first.task_roles is second.task_roles) is kept
