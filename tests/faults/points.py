@@ -137,12 +137,12 @@ class _Points:
         """Pass before an event is handled, and before its commit, within it after the SQL, and after it."""
         handle, commit, opened = Core.handle, Store.commit, Store.__init__
 
-        def handled(core: Core, event: Event, *others: Any) -> None:
+        def handled(core: Core, event: Event, *others: Any, **more: Any) -> None:
             if isinstance(event, Submitted):
                 self._jobs[event.job_id] = event.spec.name
             name = self._event(event)
             self.pass_by(f"before handling {name}")
-            handle(core, event, *others)
+            handle(core, event, *others, **more)
             self._group.append(name)
 
         def committed(store: Store, *arguments: Any, **more: Any) -> Any:
