@@ -41,15 +41,13 @@ def job_of_one_gpu(name: str, command: str = "sleep 1000", **extras: Any) -> dic
 
 def seed(store: Store, count: int, user: str) -> None:
     """Put so many waiting jobs into a store that no scheduler has open, as if `user` had submitted them."""
-    spec, now, first = (
-        parse_job(job_of_one_gpu("seeded")),
-        time.time_ns() // 1_000_000,
-        store.last_order() + 1,
-    )
+    spec, first = parse_job(job_of_one_gpu("seeded")), store.last_order() + 1
+    begun = time.time_ns() // 1_000_000 - count
     for begin in range(0, count, _CHUNK):
         outcome, configs = Outcome(), {}
         for number in range(begin, min(count, begin + _CHUNK)):
             name = f"seeded-{number}"
+            now = begun + number
             job = Job(f"seed{number:012}", user, replace(spec, name=name), now, order=first + number)
             outcome.jobs[job.id] = job
             configs[job.id] = job_of_one_gpu(name)
