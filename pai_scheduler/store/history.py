@@ -48,7 +48,7 @@ class StoredHistory(Database):
         query = query.order_by(jobs.c.created, jobs.c.id).execution_options(yield_per=_PAGE)
         with self._reading() as connection:
             for row in connection.execute(query):
-                job = rows.read_job(row._mapping, None)
+                job = rows.read_job(row, None)
                 yield RecordedJob(
                     job.name, job.user, job.spec, job.created, job.present_priority, row.placed, row.ended
                 )
