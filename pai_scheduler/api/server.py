@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -11,6 +12,7 @@ from collections.abc import Awaitable, Sequence
 from http.client import responses
 from typing import Any, Protocol
 
+from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
 from tornado.httputil import (
     HTTPConnection,
@@ -93,6 +95,8 @@ class _BoundedRequest(HTTPMessageDelegate):
         self._inner, self._connection, self._server = inner, connection, server
         self._received = self._held = 0
         self._refused = self._streamed = self._passed_on = False
+        #: rings when the body takes too long
+        self._timer: asyncio.TimerHandle | None = None
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
@@ -107,6 +111,7 @@ class _BoundedRequest(HTTPMessageDelegate):
                 if handover.wants(request):
                     self._passed_on = True
                     return handover.take(request)
+        self._limit_time(headers)
         answer = self._inner.headers_received(start_line, headers)
         if self._streamed:
             return answer
@@ -143,7 +148,27 @@ class _BoundedRequest(HTTPMessageDelegate):
         if not self._passed_on:
             self._inner.on_connection_close()
 
+    def _limit_time(self, headers: HTTPHeaders) -> None:
+        """Set the timer of a body, if one follows. Tornado's own costs a task and a future for each."""
+        if self._streamed:
+            # its handler may set another limit
+            if isinstance(self._connection, HTTP1Connection):
+                self._connection.set_body_timeout(_BODY_SECONDS)
+        elif headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers:
+            self._timer = asyncio.get_running_loop().call_later(_BODY_SECONDS, self._cut_off)
+
+    def _cut_off(self) -> None:
+        if isinstance(self._connection, HTTP1Connection):
+            _log.info("a body took longer than %g s", _BODY_SECONDS)
+            self._connection.close()
+
     def _let_go(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._give_back()
+
+    def _give_back(self) -> None:
         self._server.hold(-self._held)
         self._held = 0
 
@@ -151,7 +176,7 @@ class _BoundedRequest(HTTPMessageDelegate):
         if self._refused:
             return
         self._refused = True
-        self._let_go()
+        self._give_back()
         body = json.dumps(
             {"code": code, "message": message.in_locale(self._language)}, ensure_ascii=False
         ).encode()
@@ -195,7 +220,8 @@ def _too_large() -> Message:
 
 def serve(app: Application, sockets: Sequence[socket.socket], handover: Handover | None = None) -> HTTPServer:
     """Answer on `sockets` from now on. `X-Forwarded-Proto` is believed: the Hub's proxy sets it."""
-    server = _Server(BoundedServer(app, handover), **reading())
+    # (how long a body may take, each request sees to itself)
+    server = _Server(BoundedServer(app, handover), **{**reading(), "body_timeout": None})
     server.add_sockets(sockets)
     return server
 

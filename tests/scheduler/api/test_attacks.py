@@ -167,6 +167,36 @@ async def test_bodies_on_their_way_fill_no_memory(desktop: Desktop, monkeypatch:
         assert answer.status_code == 200
 
 
+@pytest.mark.parametrize("size", [10, 9_000_000])
+async def test_a_body_that_takes_too_long_is_cut_off(
+    desktop: Desktop, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(server_module, "_BODY_SECONDS", 0.2)
+    head = f"POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", desktop.port)
+    writer.write(f"{head}abc".encode())
+    # one that is too large is refused at once, and what comes of it is read and thrown away for so long
+    assert (await reader.read()).startswith(b"HTTP/1.1 413 " if size > 10 else b"")
+    assert reader.at_eof()
+    writer.close()
+    async with desktop.client() as client:
+        assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_a_connection_on_which_bodies_came_in_time_stays_open(
+    desktop: Desktop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "_BODY_SECONDS", 0.2)
+    reader, writer = await asyncio.open_connection("127.0.0.1", desktop.port)
+    for _ in range(2):
+        writer.write(b"POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 401 ")
+        await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]))
+        await asyncio.sleep(0.3)
+    writer.close()
+
+
 async def test_connections_never_take_the_last_files(
     desktop: Desktop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
