@@ -52,7 +52,8 @@ def run_cell(line: str, cell: str, variables: Mapping[str, Any], locale: str) ->
         raise CommandError(error.in_locale(locale)) from None
     except (CallError, ApiError, UnreachableError) as error:
         raise CommandError(str(error)) from None
-    _raise_first(list(outcomes.values()))
+    if (failed := _first_failed(outcomes)) is not None:
+        _raise(outcomes[failed].error)
     tasks = [(role, index) for role, count in roles.items() for index in range(count)]
     return _values(options.get, [outcomes[task].value for task in tasks])
 
@@ -91,8 +92,11 @@ def _watch(
 
     writer = OutputWriter(locale, several=sum(roles.values()) > 1)
     talk = Conversation(work)
+    raised: Task | None = None
     try:
-        return talk.listen(writer.hear)
+        outcomes = talk.listen(writer.hear)
+        raised = _first_failed(outcomes)
+        return outcomes
     except KeyboardInterrupt:
         watching.leave = bool(writer.job) and not _wants_stop(writer.job, locale)
         talk.cancel()
@@ -107,7 +111,7 @@ def _watch(
         )
         raise CommandError(words.in_locale(locale)) from None
     finally:
-        writer.finish()
+        writer.finish(raised)
 
 
 def _wants_stop(job: str, locale: str) -> bool:
@@ -120,14 +124,18 @@ def _wants_stop(job: str, locale: str) -> bool:
         return False
 
 
-def _raise_first(outcomes: Sequence[Outcome]) -> None:
-    """Raise what went wrong first (they are in that order), but not that a task was ended for another."""
+def _first_failed(outcomes: Mapping[Task, Outcome]) -> Task | None:
+    """Return the task that failed first (they are in that order), not one that was ended for another."""
+    failed = [task for task, outcome in outcomes.items() if outcome.error is not None]
+    own = [task for task in failed if not isinstance(outcomes[task].error, JobFailedError)]
+    return next(iter(own or failed), None)
+
+
+def _raise(error: BaseException | None) -> None:
+    """Raise what went wrong in a task."""
     __tracebackhide__ = True
-    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-    own = [error for error in errors if not isinstance(error, JobFailedError)]
-    if not errors:
+    if error is None:
         return
-    error = (own or errors)[0]
     if isinstance(error, CallError) and error.__cause__ is None:
         raise CommandError(str(error)) from None
     if isinstance(error.__cause__, RemoteTraceback):

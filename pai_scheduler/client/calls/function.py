@@ -58,6 +58,7 @@ class RemoteFunction(Generic[P, R]):
             outcomes = talk.listen(writer.hear)
         except BaseException:
             talk.cancel()
+            writer.finish()
             raise
         return cast(R, outcomes[ROLE, 0].get())
 

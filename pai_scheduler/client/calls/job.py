@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +21,9 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.job.parse import build_spec, config_of
 
 from .demand import Demand, make_job
-from .errors import CallError, JobFailedError
+from .errors import CallError, JobFailedError, RemoteTraceback
 from .outcome import Outcome, read_outcome
+from .tracebacks import TracebackTaker
 
 #: Seconds for which a scheduler that is being restarted is waited for, and between two tries.
 PATIENCE, AGAIN = 120.0, 1.0
@@ -49,7 +50,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that happened: `kind` as of a job's events, or `name`, `waiting`, or `output` of a task."""
+    """Something that happened: `kind` as of a job's events, or `name`, `waiting`, or `output` of a task.
+
+    `traceback`: what a task has written of an exception that is its outcome; it is in no `output`.
+    """
 
     kind: str
     message: str
@@ -145,8 +149,20 @@ class CallJob:
                 await asyncio.sleep(AGAIN)
 
     async def _tell_output(self, task: Task, attempt: int | None, tell: Tell) -> None:
-        """Tell what a task writes, until it has ended; a connection that breaks is made again."""
+        """Tell what a task writes, until it has ended."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        taker = TracebackTaker(lambda: self._traceback(task))
+        async with aclosing(self._log_parts(task, attempt)) as parts:
+            async for data in parts:
+                if text := await taker.pass_on(decoder.decode(data)):
+                    tell(Change("output", text, task))
+        if rest := taker.rest():
+            tell(Change("output", rest, task))
+        if taker.taken:
+            tell(Change("traceback", taker.taken, task))
+
+    async def _log_parts(self, task: Task, attempt: int | None) -> AsyncGenerator[bytes, None]:
+        """Read a log to its end; a connection that breaks is made again."""
         position, tries = 0, 0
         while True:
             try:
@@ -156,7 +172,7 @@ class CallJob:
                 async with aclosing(parts):
                     async for part in parts:
                         position, tries = part.next_offset, 0
-                        tell(Change("output", decoder.decode(part.data), task))
+                        yield part.data
                 return
             except ApiError:
                 # the job is gone, or too many logs are read at once: the rest is in `pai logs`
@@ -166,6 +182,15 @@ class CallJob:
                 if tries > PATIENCE / AGAIN:
                     return
                 await asyncio.sleep(AGAIN)
+
+    async def _traceback(self, task: Task) -> str:
+        """Return the traceback that a task has sent back; empty where it has not."""
+        # (a storage that does not answer now: the traceback is then told twice)
+        with suppress(FilesError, UnreachableError):
+            await self._collect(task)
+        outcome = self.outcomes.get(task)
+        cause = outcome.error.__cause__ if outcome is not None and outcome.error is not None else None
+        return cause.text if isinstance(cause, RemoteTraceback) else ""
 
     async def waiting_reason(self) -> str:
         """Return why the job waits in the queue; empty where it does not."""
@@ -231,7 +256,9 @@ class CallJob:
             return
         async with self.files.read(path) as pieces:
             data = b"".join([piece async for piece in pieces])
-        self.outcomes[task] = await asyncio.to_thread(read_outcome, data, name, self.locale)
+        outcome = await asyncio.to_thread(read_outcome, data, name, self.locale)
+        # (who follows the log may have read it meanwhile)
+        self.outcomes.setdefault(task, outcome)
 
     async def _explain(self) -> None:
         """Give the tasks that sent nothing back the reason why."""

@@ -21,6 +21,7 @@ class OutputWriter:
     def __init__(self, locale: str, *, several: bool = False) -> None:
         self._locale, self._several = locale, several
         self._begun: dict[Task, str] = {}
+        self._tracebacks: dict[Task, str] = {}
         #: The job's name, once it is submitted.
         self.job = ""
 
@@ -28,14 +29,20 @@ class OutputWriter:
         """Write what is to be said of something that happened."""
         if change.kind == "output" and change.task is not None:
             self._write(change.task, change.message)
+        elif change.kind == "traceback" and change.task is not None:
+            self._tracebacks[change.task] = change.message
         elif change.kind == "name":
             self.job = change.message
             self._say(msg("Job {name} is submitted.", name=self.job).in_locale(self._locale))
         elif change.kind in _TOLD:
             self._say(change.message)
 
-    def finish(self) -> None:
-        """Write the lines that have no end."""
+    def finish(self, raised: Task | None = None) -> None:
+        """Write the lines that have no end, and the tracebacks but that of the task whose error is raised."""
+        for task, text in self._tracebacks.items():
+            if task != raised:
+                self._write(task, text)
+        self._tracebacks.clear()
         for task, rest in self._begun.items():
             if rest:
                 print(f"{task[0]}-{task[1]} | {rest}", flush=True)

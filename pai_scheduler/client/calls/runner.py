@@ -38,10 +38,15 @@ def main() -> int:
     os.chdir(OWN.parent)
     sys.path[0:1] = [str(OWN.parent), str(OWN)]
     head, body = attempt(about, index)
+    text = head.get("traceback", "")
     limit = about["most"]
     if len(body) > limit:
         head, body = {"problem": "size", "length": len(body), "most": limit}, b""
-    send(f"{role}-{index}", json.dumps(head).encode() + b"\n" + body)
+    try:
+        send(f"{role}-{index}", json.dumps(head).encode() + b"\n" + body)
+    finally:
+        # it is sent first: who follows the log then knows that it will be raised there, and shows it once
+        print(text, end="", file=sys.stderr, flush=True)
     return 0 if head.get("ok") else 1
 
 
@@ -78,8 +83,7 @@ def attempt(about: dict[str, Any], index: str) -> tuple[dict[str, Any], bytes]:
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         if isinstance(error, SystemExit) and not error.code:
             return {"problem": "exit"}, b""
-        text = print_error(error)
-        return {"error": repr(error), "traceback": text}, pickled(cloudpickle, error)
+        return {"error": repr(error), "traceback": own_traceback(error)}, pickled(cloudpickle, error)
     try:
         return {"ok": True}, cloudpickle.dumps(value)
     except Exception as error:
@@ -119,14 +123,17 @@ def pickled(cloudpickle: Any, error: BaseException) -> bytes:
     return body
 
 
-def print_error(error: BaseException) -> str:
-    """Write the traceback to the task's log, without our own frames; return it."""
+def own_traceback(error: BaseException) -> str:
+    """Return the traceback without our own frames."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
         frames = frames.tb_next
-    text = "".join(traceback.format_exception(type(error), error, frames))
-    print(text, end="", file=sys.stderr, flush=True)
-    return text
+    return "".join(traceback.format_exception(type(error), error, frames))
+
+
+def print_error(error: BaseException) -> None:
+    """Write the traceback to the task's log."""
+    print(own_traceback(error), end="", file=sys.stderr, flush=True)
 
 
 def send(name: str, data: bytes) -> None:

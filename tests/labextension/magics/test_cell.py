@@ -37,12 +37,26 @@ def test_a_failure_is_the_exception_with_the_traceback_of_the_task(kernel: Kerne
     assert 'File "<cell>", line 2' in ran.traceback
     assert "values['missing']" in ran.traceback
     assert ran.traceback.startswith("main-0\nTraceback"), "our own frames help nobody"
+    assert "Traceback" not in ran.out + ran.err, "once is enough"
     gang = kernel.run(
         "%%pai --role worker=2\nimport os, time\n"
         "if os.environ['PAI_TASK_INDEX'] == '1': raise ValueError('rank 1')\ntime.sleep(3600)"
     )
     assert gang.error == "ValueError", "what failed itself, not what was ended for it"
     assert "worker-1" in gang.traceback
+    assert "Traceback" not in gang.out + gang.err
+
+
+def test_a_traceback_that_is_not_raised_stands_in_the_output(kernel: Kernel) -> None:
+    ran = kernel.run(
+        "%%pai --role worker=2\nimport os\ntry:\n    {}['logged']\nexcept KeyError:\n"
+        "    import traceback\n    traceback.print_exc()\n"
+    )
+    assert ran.error == "", ran.traceback
+    assert sorted(line for line in ran.out.splitlines() if "Error" in line) == [
+        "worker-0 | KeyError: 'logged'",
+        "worker-1 | KeyError: 'logged'",
+    ]
 
 
 def test_a_job_that_dies_says_why_in_a_few_lines(kernel: Kernel) -> None:

@@ -69,7 +69,9 @@ def test_a_coroutine_function_is_run_to_its_end(on: Remote) -> None:
     assert on(double)(4) == 8
 
 
-def test_an_error_comes_back_with_the_traceback_of_the_job_as_its_cause(on: Remote) -> None:
+def test_an_error_comes_back_with_the_traceback_of_the_job_as_its_cause(
+    on: Remote, capfd: pytest.CaptureFixture[str]
+) -> None:
     def divide(number: int) -> float:
         return number / 0
 
@@ -80,6 +82,8 @@ def test_an_error_comes_back_with_the_traceback_of_the_job_as_its_cause(on: Remo
     assert cause.task == "main-0"
     assert "return number / 0" in str(cause), "with the lines of the source"
     assert "run.py" not in str(cause), "without our own"
+    written = capfd.readouterr()
+    assert "Traceback" not in written.out + written.err, "what is raised is not printed, too"
 
 
 def test_what_cannot_be_sent_is_named_before_anything_is_submitted(on: Remote) -> None:
