@@ -75,6 +75,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     "This task": {
         "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": "which task of its role it is, from 0",
         "PAI_WORK_DIR": "its working folder, in which sessions begin; of a notebook server its user's home",
+        "PAI_LAUNCH": "[`launch.py`](distributed.md); only where the command names this variable",
         "PAI_CONTAINER_ID": "the name of its container, or of whatever runs it; `containerId` over REST",
         "PAI_CONTAINER_HOST_IP": "its address",
         "PAI_CONTAINER_HOST_PORT_LIST": "all its ports, by label",
@@ -193,4 +194,5 @@ def _example_values() -> Mapping[str, str]:
             hdfscli="/pai-job/hdfscli.cfg",
             code_folder="/pai-code/train",
         ),
+        launcher="/pai-job/launch.py",
     )

@@ -33,15 +33,15 @@ TEMPLATES: tuple[tuple[str, Message, Message], ...] = (
         "pytorch-ddp",
         msg("PyTorch, distributed (DDP)"),
         msg(
-            "torchrun on two workers with one GPU each; they find each other by the address and port of "
-            "worker 0. Put your program in place of train.py."
+            "Two workers with one GPU each; launch.py tells PyTorch where they find each other. Put your "
+            "program in place of train.py."
         ),
     ),
     (
         "tensorflow-ps-worker",
         msg("TensorFlow, parameter server"),
         msg(
-            "A chief, a parameter server and two workers, told of each other by TF_CONFIG. "
+            "A chief, a parameter server and two workers; launch.py tells them of each other by TF_CONFIG. "
             "The job ends when the chief has succeeded."
         ),
     ),
@@ -49,8 +49,8 @@ TEMPLATES: tuple[tuple[str, Message, Message], ...] = (
         "horovod",
         msg("Horovod with MPI"),
         msg(
-            "A launcher starts one process for each GPU of two workers with mpirun, by SSH between the tasks "
-            "(in containers). The job ends when the launcher has succeeded."
+            "launch.py starts one process for each GPU of two workers with mpirun, from the first of them, "
+            "by SSH between the tasks (in containers)."
         ),
     ),
     (

@@ -9,6 +9,7 @@ from typing import Protocol
 from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.core.model import Job, Task
 from pai_scheduler.engine.protocol import Gang, Launch
+from pai_scheduler.inputs.launcher import LAUNCHER, launcher_files
 from pai_scheduler.inputs.prepare import Inputs
 from pai_scheduler.inputs.storage_login import HDFSCLI, NETRC, access_files
 from pai_scheduler.job.environment import StorageAccess, gang_environment, task_environment
@@ -89,7 +90,12 @@ class GangLaunch:
             mounts=inputs.mounts,
             shared=inputs.shared,
             home=spec.home,
-            files={**self._storage_files, **self._ssh_files, **({} if port is None else own_port(port))},
+            files={
+                **self._storage_files,
+                **self._ssh_files,
+                **({} if port is None else own_port(port)),
+                **launcher_files(role.command),
+            },
             ssh_port=port,
         )
 
@@ -107,7 +113,12 @@ class GangLaunch:
             shared=self._shared,
             access=self._storage_access(task.ref) if self._inputs.token else None,
             folders=[mount.target for mount in self._inputs.shared],
+            launcher=self._launcher(task.ref),
         )
+
+    def _launcher(self, task: TaskRef) -> str:
+        wanted = launcher_files(self._job.spec.role(task.role).command)
+        return f"{self._places.private_dir(task)}/{LAUNCHER}" if wanted else ""
 
     def _storage_access(self, task: TaskRef) -> StorageAccess:
         private, code = self._places.private_dir(task), self._inputs.code

@@ -103,6 +103,7 @@ def task_environment(
     shared: Mapping[str, str] | None = None,
     access: StorageAccess | None = None,
     folders: Sequence[str] = (),
+    launcher: str = "",
 ) -> Mapping[str, str]:
     """Return the environment of one task.
 
@@ -111,7 +112,8 @@ def task_environment(
     working folder as the task sees it; `container_id` what a person finds it by. KeyError where a member of
     the gang is missing. `shared` is what `gang_environment` gave for the gang: for thousands of tasks it is
     nearly everything, so it is made once and the environments refer to it. Without a storage there is no
-    `access`. `folders`: where the task finds what an administrator shares with its user.
+    `access`. `folders`: where the task finds what an administrator shares with its user. `launcher`: where
+    it finds `launch.py`; empty: its command does not name that.
     """
     if shared is None:
         shared = gang_environment(spec, addresses, ports)
@@ -124,6 +126,8 @@ def task_environment(
         environment |= _storage_variables(access)
     if folders:
         environment["PAI_SHARED_FOLDERS"] = ":".join(folders)
+    if launcher:
+        environment["PAI_LAUNCH"] = launcher
     environment |= {"PAI_WORK_DIR": work_dir, "PAI_CONTAINER_ID": container_id}
     environment = {name: value for name, value in environment.items() if _fits(name, value)}
     environment |= {name: scalar_text(value) for name, value in spec.envs.items()}

@@ -73,8 +73,9 @@ async def test_a_real_task_gets_the_variables_on_the_page_and_no_others(
         role["command"] = "true"
         role["memoryMB"] = 100
     config["jobName"] = "documented-environment"
-    # the second worker, as on the page
-    config["taskRoles"][1]["command"] = f'test "$PAI_TASK_INDEX" = 0 || env -0 > {file}'
+    # the second worker, as on the page; the launcher is there for whom it is named
+    command = f'test "$PAI_TASK_INDEX" = 0 || {{ test -f "$PAI_LAUNCH" && env -0 > {file}; }}'
+    config["taskRoles"][1]["command"] = command
     await alice.submit(config)
     async for event in alice.events("alice", "documented-environment"):
         if event["type"] == "ended":

@@ -45,10 +45,10 @@ def test_every_file_is_a_template_that_is_offered() -> None:
     assert sorted(file.stem for file in files) == sorted(NAMES)
 
 
-def with_programs(config: dict[str, Any], folder: Path, *names: str) -> dict[str, Any]:
+def with_programs(config: dict[str, Any], folder: Path, *names: str, text: str = STAND_IN) -> dict[str, Any]:
     """Return a job whose tasks find stand-ins for these programs first."""
     for name in names:
-        (folder / name).write_text(STAND_IN)
+        (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     config = copy.deepcopy(config)
     for role in config["taskRoles"]:
@@ -70,27 +70,36 @@ async def test_each_task_of_a_sweep_has_a_value_of_its_own(real_scheduler: Runni
     assert rates == ["0.1", "0.03", "0.01", "0.003"]
 
 
-async def test_both_workers_of_ddp_meet_at_the_same_place(
-    real_scheduler: RunningScheduler, tmp_path: Path
-) -> None:
-    config = with_programs(read_template("pytorch-ddp"), tmp_path, "torchrun")
-    state, logs = await run_to_end(real_scheduler, config)
-    assert state == "SUCCEEDED"
-    arguments = [dict(part.split("=") for part in log.split() if "=" in part) for log in logs.values()]
-    assert [one["--node_rank"] for one in arguments] == ["0", "1"]
-    (meeting,) = {(one["--nnodes"], one["--nproc_per_node"], one["--master_addr"]) for one in arguments}
-    assert meeting[:2] == ("2", "1")
-    (port,) = {one["--master_port"] for one in arguments}
-    assert port.isdecimal()
+def with_train_py(config: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return a job whose train.py is another, as the library that it imports is only in the image."""
+    config = copy.deepcopy(config)
+    for role in config["taskRoles"]:
+        begin, _, rest = role["command"].partition('<<"END"\n')
+        role["command"] = f'{begin}<<"END"\n{text}\nEND\n{rest.partition(chr(10) + "END" + chr(10))[2]}'
+    return config
 
 
-async def test_the_launcher_of_horovod_names_every_worker(
-    real_scheduler: RunningScheduler, tmp_path: Path
-) -> None:
-    config = with_programs(read_template("horovod"), tmp_path, "mpirun")
+async def test_both_workers_of_ddp_meet_at_the_same_place(real_scheduler: RunningScheduler) -> None:
+    shown = "import json, os\nprint(json.dumps(dict(os.environ)))"
+    state, logs = await run_to_end(real_scheduler, with_train_py(read_template("pytorch-ddp"), shown))
+    assert state == "SUCCEEDED", logs
+    told = [json.loads(logs[f"worker-{index}"]) for index in range(2)]
+    assert [(one["RANK"], one["LOCAL_RANK"], one["WORLD_SIZE"]) for one in told] == [
+        ("0", "0", "2"),
+        ("1", "0", "2"),
+    ]
+    ((_, port),) = {(one["MASTER_ADDR"], one["MASTER_PORT"]) for one in told}
+    assert port == told[0]["PAI_worker_0_master_PORT"]
+
+
+async def test_horovod_is_started_on_every_worker(real_scheduler: RunningScheduler, tmp_path: Path) -> None:
+    stand_in = STAND_IN + 'while [ $# -gt 0 ]; do [ "$1" = --hostfile ] && cat "$2"; shift; done\n'
+    config = with_programs(read_template("horovod"), tmp_path, "mpirun", text=stand_in)
     state, logs = await run_to_end(real_scheduler, config)
-    assert state == "SUCCEEDED"
-    assert "-np 2 -H worker-0:1,worker-1:1 python3 -c" in logs["launcher-0"]
+    assert state == "SUCCEEDED", logs
+    assert "-np 2" in logs["worker-0"]
+    assert "python3 -c" in logs["worker-0"]
+    assert logs["worker-0"].endswith("worker-0 slots=1\nworker-1 slots=1\n")
 
 
 async def test_a_notebook_computes_on_a_dask_cluster(
@@ -125,13 +134,11 @@ def _squared(number: int) -> int:
 async def test_every_task_of_the_parameter_server_job_knows_the_cluster(
     real_scheduler: RunningScheduler,
 ) -> None:
-    config = read_template("tensorflow-ps-worker")
-    for role in config["taskRoles"]:
-        # what comes before the library is imported runs everywhere
-        program, _, rest = role["command"].partition("import tensorflow as tf")
-        role["command"] = program + 'print(os.environ["TF_CONFIG"])\nEND' + rest.partition("\nEND")[2]
-    state, logs = await run_to_end(real_scheduler, config)
-    assert state == "SUCCEEDED"
+    shown = 'import os\nprint(os.environ["TF_CONFIG"])'
+    state, logs = await run_to_end(
+        real_scheduler, with_train_py(read_template("tensorflow-ps-worker"), shown)
+    )
+    assert state == "SUCCEEDED", logs
     told = json.loads(logs["chief-0"])
     assert {role: len(tasks) for role, tasks in told["cluster"].items()} == {"chief": 1, "worker": 2, "ps": 1}
     assert told["task"] == {"type": "chief", "index": 0}

@@ -109,3 +109,12 @@ def test_what_is_shared_with_the_user_is_given_to_each_task_and_told_to_it() -> 
         assert launch.shared == shared
         assert launch.env["PAI_SHARED_FOLDERS"] == "/data/sets:/scratch"
     assert "PAI_SHARED_FOLDERS" not in launches(make_role(name="main"))["main-0"].env
+
+
+def test_only_a_task_whose_command_names_the_launcher_has_it() -> None:
+    named = launches(make_role(name="worker", command="python3 $PAI_LAUNCH torch -- train.py"))["worker-0"]
+    assert b"torch.distributed" in named.files["launch.py"]
+    assert named.env["PAI_LAUNCH"] == f"{PlacesInTask().private_dir(named.task)}/launch.py"
+    other = launches(make_role(name="main"))["main-0"]
+    assert "launch.py" not in other.files
+    assert "PAI_LAUNCH" not in other.env
