@@ -276,6 +276,8 @@ async def _pages(page: Page, times: Times, options: argparse.Namespace) -> None:
         await times.measure(what, frame, row.click)
         # the time goes on from the same click
         await times.goes_on(f"{what}, with its state", _shown(name))
+        # (its state is what the list knows until the scheduler has answered)
+        await times.goes_on(f"{what}, with all of it", f"{_FRONT}?.querySelector('.pai-Job-tabs')")
     tabs = page.locator(".lm-DockPanel .lm-TabBar-tab")
     for _ in range(max(1, 2 * options.rounds // options.pages)):
         for name in names:
