@@ -1,17 +1,12 @@
 // What a file that runs as a job gets: its image and resources, its parameters, where its results go.
 
-import { Dialog, ReactWidget } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
-import { Debouncer } from '@lumino/polling';
 import * as React from 'react';
 
+import { askAndSubmit, Chooser } from '../submit/chooser';
 import { ISubmitted } from '../submit/client';
-import { send } from '../submit/send';
 import { IRunPlan, IRunRequest, RunClient } from './client';
 import { RunForm } from './form';
-
-/** ms after the last key before it is asked what would come of it. */
-const TYPING = 400;
 
 /** The job that was submitted, or where it is to run again and again, its schedule. */
 export interface IRunning extends ISubmitted {
@@ -30,46 +25,28 @@ export async function runAsJob(
   language: string,
   trans: TranslationBundle
 ): Promise<IRunning | null> {
-  let problem = '';
-  let request: IRunRequest = { path };
-  for (;;) {
-    const chooser = new RunChooser(request, problem, client, language, trans);
-    const answer = await new Dialog({
-      title: trans.__('Run %1 as a job', path.split('/').pop()!),
-      body: chooser,
-      buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.okButton({ label: trans.__('Run') })],
-      focusNodeSelector: 'input'
-    }).launch();
-    if (!answer.button.accept) {
-      return null;
-    }
-    request = chooser.getValue();
-    const result = await send((tell, signal) => client.submit(request, tell, signal), trans);
-    if (typeof result !== 'string') {
-      return result && { ...result, scheduled: request.schedule !== undefined };
-    }
-    // what was typed stays, beside what was wrong with it
-    problem = result;
-  }
+  const done = await askAndSubmit<IRunRequest, IRunPlan>({
+    request: { path },
+    title: trans.__('Run %1 as a job', path.split('/').pop()!),
+    accept: trans.__('Run'),
+    focus: 'input',
+    body: (request, problem) => new RunChooser(request, problem, client, language, trans),
+    client,
+    trans
+  });
+  return done && { ...done.submitted, scheduled: done.request.schedule !== undefined };
 }
 
-class RunChooser extends ReactWidget implements Dialog.IBodyWidget<IRunRequest> {
+class RunChooser extends Chooser<IRunRequest, IRunPlan> {
   constructor(
-    private request: IRunRequest,
-    private problem: string,
-    private readonly client: RunClient,
+    request: IRunRequest,
+    problem: string,
+    client: RunClient,
     private readonly language: string,
-    private readonly trans: TranslationBundle
+    trans: TranslationBundle
   ) {
-    super();
-    this.addClass('pai-Code');
+    super(request, problem, client, trans);
     this.addClass('pai-Run');
-    this.disposed.connect(() => this.looking.dispose());
-    void this.look();
-  }
-
-  getValue(): IRunRequest {
-    return this.request;
   }
 
   protected render(): React.ReactElement {
@@ -81,33 +58,6 @@ class RunChooser extends ReactWidget implements Dialog.IBodyWidget<IRunRequest> 
       </>
     );
   }
-
-  private change(request: IRunRequest): void {
-    this.request = request;
-    this.update();
-    void this.looking.invoke();
-  }
-
-  private async look(): Promise<void> {
-    const asked = this.request;
-    try {
-      const plan = await this.client.plan(asked);
-      if (asked === this.request) {
-        this.plan = plan;
-        this.problem = this.first ? this.problem : '';
-      }
-    } catch (error) {
-      if (asked === this.request) {
-        this.problem = (error as Error).message;
-      }
-    }
-    this.first = false;
-    this.update();
-  }
-
-  private readonly looking = new Debouncer(() => this.look(), TYPING);
-  private plan: IRunPlan | null = null;
-  private first = true;
 }
 
 /** What is wrong, or when it would start. */

@@ -1,0 +1,106 @@
+// A dialog that asks how something is to be submitted, and says meanwhile what would come of it.
+
+import { Dialog, ReactWidget } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { Debouncer } from '@lumino/polling';
+
+import { IProgress, ISubmitted } from './client';
+import { send } from './send';
+
+/** ms after the last key before it is asked what would come of it. */
+const TYPING = 400;
+
+/** What asks the notebook server. Both reject with an Error whose message is for people. */
+export interface ISubmitter<Request, Plan> {
+  plan(request: Request): Promise<Plan>;
+  submit(request: Request, onProgress: (progress: IProgress) => void, signal: AbortSignal): Promise<ISubmitted>;
+}
+
+/** The body of the dialog: a request that the person changes, and the plan that belongs to it. */
+export abstract class Chooser<Request, Plan> extends ReactWidget implements Dialog.IBodyWidget<Request> {
+  /** @param problem - why the request was refused; empty: it was not submitted yet */
+  constructor(
+    protected request: Request,
+    protected problem: string,
+    private readonly client: ISubmitter<Request, Plan>,
+    protected readonly trans: TranslationBundle
+  ) {
+    super();
+    this.addClass('pai-Code');
+    this.disposed.connect(() => this.looking.dispose());
+    void this.look();
+  }
+
+  getValue(): Request {
+    return this.request;
+  }
+
+  protected change(request: Request): void {
+    this.request = request;
+    this.update();
+    void this.looking.invoke();
+  }
+
+  /** Fill in what the plan says of a request that leaves it open. */
+  protected filledIn?(request: Request, plan: Plan): Request;
+
+  private async look(): Promise<void> {
+    const asked = this.request;
+    try {
+      const plan = await this.client.plan(asked);
+      if (asked === this.request) {
+        this.plan = plan;
+        this.request = this.filledIn?.(asked, plan) ?? asked;
+        this.problem = this.first ? this.problem : '';
+      }
+    } catch (error) {
+      if (asked === this.request) {
+        this.problem = (error as Error).message;
+      }
+    }
+    this.first = false;
+    this.update();
+  }
+
+  /** What would come of the request; `null`: it is not known yet. */
+  protected plan: Plan | null = null;
+  private readonly looking = new Debouncer(() => this.look(), TYPING);
+  private first = true;
+}
+
+/**
+ * Ask, and submit, until it is taken or given up (`null`).
+ *
+ * @param options - `body` makes what is asked, beside what was wrong the last time; `focus`: what has the focus
+ */
+export async function askAndSubmit<Request, Plan>(options: {
+  request: Request;
+  title: string;
+  accept: string;
+  focus?: string;
+  body: (request: Request, problem: string) => Chooser<Request, Plan>;
+  client: ISubmitter<Request, Plan>;
+  trans: TranslationBundle;
+}): Promise<{ submitted: ISubmitted; request: Request } | null> {
+  const { title, accept, focus, body, client, trans } = options;
+  let { request } = options;
+  let problem = '';
+  for (;;) {
+    const answer = await new Dialog<Request>({
+      title,
+      body: body(request, problem),
+      buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.okButton({ label: accept })],
+      ...(focus === undefined ? {} : { focusNodeSelector: focus })
+    }).launch();
+    if (!answer.button.accept || answer.value === null) {
+      return null;
+    }
+    const chosen = answer.value;
+    const result = await send((tell, signal) => client.submit(chosen, tell, signal), trans);
+    if (typeof result !== 'string') {
+      return result && { submitted: result, request: chosen };
+    }
+    // what was typed stays, beside what was wrong with it
+    [request, problem] = [chosen, result];
+  }
+}
