@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -30,8 +31,12 @@ from .stream import StreamHandler
 
 #: Bytes read and sent at once: a log of any length passes through without being held.
 CHUNK = 256 * 1024
-#: How soon (seconds) a followed log is looked at again: at first, and at the latest when it stays silent.
-POLL_SECONDS, LONGEST_POLL_SECONDS = 0.03, 0.15
+#: The shortest time (seconds) between two looks at a followed log: one that is written without a pause goes
+#: out in pieces. It grows while what is told of it is nothing to send.
+_GATHER_SECONDS, _LONGEST_GATHER_SECONDS = 0.01, 0.15
+#: When (seconds) a log of which nothing is told is looked at all the same, where the kernel cannot tell; and
+#: where it can, but the file system may not be one of which it hears everything.
+_TURN_SECONDS, _SILENCE_SECONDS = 0.15, 10.0
 
 
 @dataclass(slots=True)
@@ -164,18 +169,24 @@ class LogHandler(StreamHandler):
     async def _follow(self, task: TaskRef, reading: _Reading) -> None:
         await self.send(b"")
         last_look = False
-        poll = POLL_SECONDS
-        while not self.gone.is_set():
-            before = reading.position
-            await self._copy(reading)
-            if last_look or (reading.end is not None and reading.position >= reading.end):
-                return
-            # what was written before its end is read once more, after it is known to have ended
-            last_look = self.service.tasks.has_ended(task)
-            sent = reading.position > before
-            if not last_look and not sent:
-                await self.pause(poll)
-            poll = POLL_SECONDS if sent else min(2 * poll, LONGEST_POLL_SECONDS)
+        gather = _GATHER_SECONDS
+        with self.service.tasks.following(task, reading.log) as follower:
+            while not self.gone.is_set():
+                # before it is read: what is written meanwhile is told of
+                told = follower.arm()
+                looked, before = time.monotonic(), reading.position
+                await self._copy(reading)
+                if last_look or (reading.end is not None and reading.position >= reading.end):
+                    return
+                # what was written before its end is read once more, after it is known to have ended
+                last_look = self.service.tasks.has_ended(task)
+                if last_look:
+                    continue
+                sent = reading.position > before
+                gather = _GATHER_SECONDS if sent else min(2 * gather, _LONGEST_GATHER_SECONDS)
+                await self.pause(_SILENCE_SECONDS if told else _TURN_SECONDS, follower.news)
+                if (early := looked + gather - time.monotonic()) > 0:
+                    await self.pause(early)
 
     async def _copy(self, reading: _Reading) -> None:
         """Send what there is from its position on, in pieces."""

@@ -83,13 +83,16 @@ class StreamHandler(SendingHandler):
             finally:
                 watching.cancel()
 
-    async def pause(self, seconds: float) -> None:
-        """Sleep, but not longer than the reader stays."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self.gone.wait()
-        except TimeoutError:
+    async def pause(self, seconds: float, news: asyncio.Event | None = None) -> None:
+        """Sleep, but not longer than the reader stays, nor beyond `news`."""
+        if news is not None and news.is_set():
             return
+        waits = [asyncio.create_task(event.wait()) for event in (self.gone, news) if event is not None]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     async def _watch_token(self) -> None:
         while "Authorization" in self.request.headers:

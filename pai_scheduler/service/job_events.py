@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import JobEvent
@@ -42,8 +43,7 @@ class JobEvents:
         """Return events later than `after`, and go on as they happen; of one job: until that has ended."""
         job_id = await self._job_id(principal, owner, name)
         news = asyncio.Event()
-        self._followers[job_id].add(news)
-        try:
+        with self.waking(job_id, news):
             while True:
                 news.clear()
                 # asked before reading, and of what is durable: nothing is missed at the end
@@ -56,6 +56,13 @@ class JobEvents:
                     return
                 if not entries:
                     await news.wait()
+
+    @contextmanager
+    def waking(self, job_id: str | None, news: asyncio.Event) -> Iterator[None]:
+        """Have `news` set whenever something of a job (None: of any) has become durable."""
+        self._followers[job_id].add(news)
+        try:
+            yield
         finally:
             self._followers[job_id].discard(news)
             if not self._followers[job_id]:

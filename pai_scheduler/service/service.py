@@ -121,7 +121,9 @@ class Service:
         self.job_events = JobEvents(store, self._reader)
         self._sender = Sender(store, self._writer, notifications.channels, self.job_events.tell, clock)
         self.changes = Changes(lambda: self._writer.core)
-        self.tasks = Tasks(engine, store, self._reader, self._writer, self._meters.recorder, definition.logs)
+        self.tasks = Tasks(
+            engine, store, self._reader, self._writer, self._meters.recorder, self.job_events, definition.logs
+        )
         self.virtual_clusters = VirtualClusters(
             store, self._reader, self._writer, self._cluster, self.admission, clock
         )
@@ -153,6 +155,7 @@ class Service:
         jobs = core.jobs.values()
         self._meters.start(jobs, self._cluster.nodes)
         await self.cluster_usage.start()
+        await self.tasks.start()
         if self._inputs is not None:
             await self._inputs.start({job.id for job in jobs})
         if self._key_files is not None:
@@ -186,6 +189,7 @@ class Service:
         if self._room is not None:
             await self._room.close()
         await self.cluster_usage.close()
+        self.tasks.close()
         await self._meters.close()
         await self._launcher.close()
         await self._timekeeper.close()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.core.queries import gpu_memory_mb
+from pai_scheduler.engine.logs.growth import Follower, LogGrowth
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.execution.reader import Reader
@@ -15,6 +18,8 @@ from pai_scheduler.monitoring.recorder import Recorder, Recording
 from pai_scheduler.rest.errors import no_attempt, no_task
 from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.store import Store
+
+from .job_events import JobEvents
 
 
 class Tasks:
@@ -30,10 +35,20 @@ class Tasks:
         reader: Reader,
         writer: Writer,
         recorder: Recorder,
+        job_events: JobEvents,
         log_keeping: LogKeeping,
     ) -> None:
         self._engine, self._store, self._reader, self._writer = engine, store, reader, writer
-        self._recorder, self.log_keeping = recorder, log_keeping
+        self._recorder, self._job_events, self.log_keeping = recorder, job_events, log_keeping
+        self._growth = LogGrowth()
+
+    async def start(self) -> None:
+        """Begin to hear when logs grow."""
+        await self._growth.start()
+
+    def close(self) -> None:
+        """Hear no more of logs."""
+        self._growth.close()
 
     async def find(
         self, principal: Principal, owner: str, name: str, role: str, index: int, attempt: int | None = None
@@ -64,6 +79,15 @@ class Tasks:
     def log(self, task: TaskRef) -> TaskLog:
         """Return the log of a task."""
         return self._engine.log(task)
+
+    @contextmanager
+    def following(self, task: TaskRef, log: TaskLog) -> Iterator[Follower]:
+        """Have somebody told when a task's log may have grown, and when something happened to its job."""
+        with (
+            self._growth.following(log, asyncio.Event()) as follower,
+            self._job_events.waking(task.job_id, follower.news),
+        ):
+            yield follower
 
     async def is_log_expired(self, task: TaskRef, log: TaskLog) -> bool:
         """Return whether a task had a log which was removed; one that never ran has had none."""

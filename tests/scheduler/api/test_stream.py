@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import httpx
 import pytest
 
-from pai_scheduler.api import stream
+from pai_scheduler.api import logs, stream
 from pai_scheduler.api.auth import TokensFile
+from pai_scheduler.engine.logs.growth import LogGrowth
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.security.principal import Principal
@@ -64,3 +66,57 @@ async def test_what_is_followed_goes_on_while_nobody_can_be_asked(
         monkeypatch.setattr(TokensFile, "identify", identify)
         await house.end("one")
         await asyncio.wait_for(reader, 60)
+
+
+@pytest.fixture
+def nobody_looks_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a follower of a log look only when it is told to."""
+    monkeypatch.setattr(logs, "_TURN_SECONDS", 10_000)
+    monkeypatch.setattr(logs, "_SILENCE_SECONDS", 10_000)
+
+
+@pytest.mark.usefixtures("nobody_looks_in_turns")
+async def test_each_line_of_a_log_is_pushed_and_so_is_its_end(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    async with open_house(tmp_path) as house:
+        # begins, and waits for us before each line
+        await house.begin("one", command=f"exec 3<> {gate}; while read line <&3; do echo $line; done")
+        writing = os.open(gate, os.O_WRONLY)
+        async with (
+            house.client() as alice,
+            asyncio.timeout(60),
+            alice.stream(
+                "GET", "/user/alice/jobs/one/taskRoles/worker/tasks/0/logs/all", params={"follow": 1}
+            ) as answer,
+        ):
+            lines = answer.aiter_lines()
+            for number in range(5):
+                os.write(writing, f"{number}\n".encode())
+                assert await anext(lines) == str(number)
+            await house.end("one")
+            assert [line async for line in lines] == []
+        os.close(writing)
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_log_is_followed_also_where_the_kernel_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    def nothing(*_: object) -> bool:
+        return told  # nothing comes, whether that is known or not
+
+    monkeypatch.setattr(LogGrowth, "watch", nothing)
+    monkeypatch.setattr(logs, "_SILENCE_SECONDS", 0.2)
+    async with open_house(tmp_path) as house:
+        await house.begin("one", command="echo first; sleep 1; echo second; exec sleep 1000")
+        async with (
+            house.client() as alice,
+            asyncio.timeout(60),
+            alice.stream(
+                "GET", "/user/alice/jobs/one/taskRoles/worker/tasks/0/logs/all", params={"follow": 1}
+            ) as answer,
+        ):
+            lines = answer.aiter_lines()
+            assert [await anext(lines), await anext(lines)] == ["first", "second"]
+        await house.end("one")
