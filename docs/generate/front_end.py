@@ -30,12 +30,14 @@ from pai_scheduler.rest.models import (
     NodeInfo,
     PublicKeyInfo,
     QueueEntry,
-    ScheduleInfo,
-    StartedRun,
     TaskMetrics,
     UserInfo,
     Validation,
     VirtualClusterInfo,
+)
+from pai_scheduler.rest.schedules import (
+    ScheduleInfo,
+    StartedRun,
 )
 from pai_scheduler.rest.sessions import SessionInfo
 from pai_scheduler.rest.webhdfs import ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer

@@ -63,7 +63,7 @@ def cell(text: object) -> str:
 
 
 def _openapi() -> str:
-    note = "# Made by `make docs` from what the handlers and pai_scheduler/rest/models.py declare.\n"
+    note = "# Made by `make docs` from what the handlers and pai_scheduler/rest/ declare.\n"
     return note + as_yaml().decode()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
-from pai_scheduler.rest.models import (
+from pai_scheduler.rest.schedules import (
     ScheduleDetail,
     ScheduleInfo,
     ScheduleRequest,

@@ -27,16 +27,18 @@ from pai_scheduler.rest.models import (
     NodeInfo,
     PublicKeyInfo,
     QueueEntry,
-    ScheduleDetail,
-    ScheduleInfo,
     ServiceInfo,
     SshInfo,
-    StartedRun,
     TaskMetrics,
     TaskPort,
     UserInfo,
     Validation,
     VirtualClusterInfo,
+)
+from pai_scheduler.rest.schedules import (
+    ScheduleDetail,
+    ScheduleInfo,
+    StartedRun,
 )
 
 from .trust import trusted_by

@@ -7,7 +7,10 @@ import json
 from typing import Any, Literal
 
 from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.rest.models import ScheduleInfo, ScheduleRun
+from pai_scheduler.rest.schedules import (
+    ScheduleInfo,
+    ScheduleRun,
+)
 
 from .files import read_job_file
 from .session import OK, CliSession

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pai_scheduler.client.cli.schedules import last_in_words, schedules_table
-from pai_scheduler.rest.models import ScheduleInfo
+from pai_scheduler.rest.schedules import (
+    ScheduleInfo,
+)
 from tests.testbed.scheduler import hello_job
 
 Pai = Callable[..., subprocess.CompletedProcess[str]]
