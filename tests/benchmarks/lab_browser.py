@@ -12,10 +12,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 from playwright.async_api import CDPSession, Page, async_playwright
@@ -35,44 +36,30 @@ _STOPWATCH = """
     .observe({ type: 'longtask' });
   const inputs = ['pointerdown', 'keydown', 'wheel', 'input', 'change'];
   window.paiLongTasks = () => long.splice(0);
-  // the same, from the last watch's input
-  window.paiGoesOn = source => new Promise(resolve => {
-    const isThere = new Function(`return (${source})`);
-    const begin = window.paiBegin();
-    const look = () => {
-      if (!isThere()) {
-        requestAnimationFrame(look);
-        return;
-      }
-      const channel = new MessageChannel();
-      channel.port1.onmessage = () => resolve(performance.now() - begin);
-      channel.port2.postMessage(null);
-    };
-    requestAnimationFrame(look);
-  });
-  window.paiWatch = ([source, before]) => {
+  window.paiWatch = ([sources, before]) => {
     const noted = new Function(`return (${before})`)();
-    const isThere = new Function('before', `return (${source})`).bind(null, noted);
-    if (isThere()) {
-      throw new Error(`there before the input: ${source}`);
+    const there = sources.map(source => new Function('before', `return (${source})`).bind(null, noted));
+    if (there[0]()) {
+      throw new Error(`there before the input: ${sources[0]}`);
     }
-    window.paiWatched = new Promise(resolve => {
-      let begin = null;
-      window.paiBegin = () => begin;
-      const note = event => (begin ??= event.timeStamp);
-      inputs.forEach(type => window.addEventListener(type, note, { capture: true, passive: true }));
+    let begin = null;
+    const note = event => {
+      begin ??= event.timeStamp;
+      inputs.forEach(type => window.removeEventListener(type, note, { capture: true }));
+    };
+    inputs.forEach(type => window.addEventListener(type, note, { capture: true, passive: true }));
+    window.paiWatched = there.map(isThere => new Promise(resolve => {
       const look = () => {
         if (begin === null || !isThere()) {
           requestAnimationFrame(look);
           return;
         }
-        inputs.forEach(type => window.removeEventListener(type, note, { capture: true }));
         const channel = new MessageChannel();  // a message comes after the frame
         channel.port1.onmessage = () => resolve(performance.now() - begin);
         channel.port2.postMessage(null);
       };
       requestAnimationFrame(look);
-    });
+    }));
   };
 })();
 """
@@ -161,24 +148,26 @@ class Times:
     times: dict[str, list[float]] = field(default_factory=dict)
 
     async def measure(
-        self, what: str, result: str, act: Callable[[], Awaitable[object]], *, before: str = "null"
+        self,
+        what: str,
+        result: str,
+        act: Callable[[], Awaitable[object]],
+        *,
+        before: str = "null",
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> float:
         """Note the time from the input that `act` makes until `result`, an expression, is painted.
 
-        `result` knows as `before` what that expression was before the input.
+        `result` knows as `before` what that expression was before the input. `more`: what comes with it or
+        later, by name; each has its time from the same input.
         """
-        await self.page.evaluate("sources => window.paiWatch(sources)", [result, before])
+        await self.page.evaluate("watch => window.paiWatch(watch)", [[result, *more.values()], before])
         await act()
         async with asyncio.timeout(_PATIENCE):
-            took: float = await self.page.evaluate("window.paiWatched")
-        self.times.setdefault(what, []).append(took)
-        return took
-
-    async def goes_on(self, what: str, result: str) -> None:
-        """Note the time from the last input until more is painted."""
-        async with asyncio.timeout(_PATIENCE):
-            took: float = await self.page.evaluate("source => window.paiGoesOn(source)", result)
-        self.times.setdefault(what, []).append(took)
+            took: list[float] = await self.page.evaluate("Promise.all(window.paiWatched)")
+        for name, time_taken in zip((what, *more), took, strict=True):
+            self.times.setdefault(name, []).append(time_taken)
+        return took[0]
 
     def report(self) -> None:
         """Print them beside the budget."""

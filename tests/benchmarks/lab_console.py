@@ -273,11 +273,10 @@ async def _pages(page: Page, times: Times, options: argparse.Namespace) -> None:
         row = page.locator(".pai-JobRow", has_text=name).locator(".pai-JobRow-name")
         what = f"open the page of {options.tasks} tasks" if name == _MANY else "open a job's page"
         frame = f"{_FRONT}?.querySelector('h2')?.textContent === '{name}'"
-        await times.measure(what, frame, row.click)
-        # the time goes on from the same click
-        await times.goes_on(f"{what}, with its state", _shown(name))
         # (its state is what the list knows until the scheduler has answered)
-        await times.goes_on(f"{what}, with all of it", f"{_FRONT}?.querySelector('.pai-Job-tabs')")
+        whole = f"{_shown(name)} && {_FRONT}?.querySelector('.pai-Job-tabs')"
+        more = {f"{what}, with its state": _shown(name), f"{what}, with all of it": whole}
+        await times.measure(what, frame, row.click, more=more)
     tabs = page.locator(".lm-DockPanel .lm-TabBar-tab")
     for _ in range(max(1, 2 * options.rounds // options.pages)):
         for name in names:
