@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -90,6 +90,12 @@ class SlurmPeer:
             peer._start()
             yield peer
         finally:
+            steps = [step for one in peer.processes for step in one.children(recursive=True)]
+            # (the one job that runs outlives its node's daemon)
+            steps += [one for one in psutil.process_iter(["name"]) if peer._is_step(one)]
+            for each in {one for step in steps for one in (step, *step.children(recursive=True))}:
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
             for process in reversed(peer._started):
                 process.terminate()
             for process in reversed(peer._started):
@@ -155,6 +161,13 @@ class SlurmPeer:
         )
         self._until(lambda: (folder / "rest" / "socket").exists())
         self._version = "v0.0.38"
+
+    def _is_step(self, process: psutil.Process) -> bool:
+        if process.info["name"] != "slurmstepd":
+            return False
+        with suppress(psutil.Error):
+            return str(self._folder) in process.environ().get("SLURM_CONF", "")
+        return False
 
     def _environ(self) -> dict[str, str]:
         return {"PATH": _path(), "SLURM_CONF": str(self._folder / "slurm.conf"), "LC_ALL": "C.UTF-8"}
