@@ -20,7 +20,7 @@ class MemoryInfo(TypedDict):
     """What limits the memory of this server, with all that runs in it."""
 
     limitMB: Annotated[int | None, about("null: there is none, or it is not known")]
-    killed: Annotated[int | None, about("Processes that the kernel has ended for it; null: not known")]
+    lost: Annotated[bool, about("Whether the last end of the kernel that was asked about was for it")]
 
 
 class Address(TypedDict):

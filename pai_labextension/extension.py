@@ -16,6 +16,7 @@ from traitlets import Dict, Unicode, default
 from pai_scheduler.rest.address import DEFAULT_URL
 
 from .full_disk import say_when_full
+from .kernel_memory import watch_kernel_memory
 from .kernels.using import begin_job_kernels, use_job_kernels
 from .late_routes import LateRoutes, RouteSettings
 from .session_address import session_address
@@ -112,6 +113,7 @@ class PAIExtension(ExtensionApp):
         application = self.serverapp.web_app
         self._routes = [LateRoutes(application, module, settings) for module, _ in _PARTS]
         begin_job_kernels(self.serverapp)
+        watch_kernel_memory(self.serverapp)
         application.add_handlers(  # type: ignore[no-untyped-call]
             ".*$",
             [

@@ -1,4 +1,4 @@
-"""`<base_url>/pai/memory`: this server's limit, and how often the kernel has ended something for it."""
+"""`<base_url>/pai/memory?kernel=ID`: this server's limit, and whether it has cost a kernel."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
+from .answers import MemoryInfo
 from .base_handlers import PAIHandler
-from .own_memory import own_memory
+from .kernel_memory import KERNEL_MEMORY, KernelMemory
 
 
 class MemoryHandler(PAIHandler, APIHandler):
-    """Answers what control groups say."""
+    """Answers what was noted when the kernel ended."""
 
     # asked by the page, not by a person
     _track_activity = False
@@ -22,4 +23,9 @@ class MemoryHandler(PAIHandler, APIHandler):
     @authorized
     async def get(self) -> None:
         """Answer with `MemoryInfo`."""
-        self.finish(json.dumps(own_memory()))
+        memory: KernelMemory = self.settings[KERNEL_MEMORY]
+        answer: MemoryInfo = {
+            "limitMB": memory.limit_mb,
+            "lost": memory.lost(self.get_query_argument("kernel", "")),
+        }
+        self.finish(json.dumps(answer))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-
-from .answers import MemoryInfo
+from typing import TypedDict
 
 _CGROUPS = Path("/proc/self/cgroup")
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -14,7 +13,14 @@ _NO_LIMIT = 2**62
 _MB = 2**20
 
 
-def own_memory(cgroups: Path = _CGROUPS, mounts: Path = _MOUNTS) -> MemoryInfo:
+class OwnMemory(TypedDict):
+    """What is known of it: MB, and processes that the kernel of the operating system has ended for it."""
+
+    limitMB: int | None
+    killed: int | None
+
+
+def own_memory(cgroups: Path = _CGROUPS, mounts: Path = _MOUNTS) -> OwnMemory:
     """Read them; what is not known is null. The kernel ends a process where all together use more."""
     try:
         version_2, folder = _group(cgroups.read_text(), mounts.read_text())

@@ -70,6 +70,7 @@ def test_where_there_are_no_control_groups_nothing_is_known(machine: Machine, tm
 
 
 async def test_the_page_asks_for_it(browser: httpx.AsyncClient) -> None:
-    answer = await browser.get("pai/memory")
+    answer = await browser.get("pai/memory", params={"kernel": "no-such-kernel"})
     assert answer.status_code == 200
-    assert answer.json().keys() == {"limitMB", "killed"}
+    assert answer.json().keys() == {"limitMB", "lost"}
+    assert answer.json()["lost"] is False

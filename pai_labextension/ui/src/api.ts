@@ -221,20 +221,7 @@ export class Api {
     body?: unknown
   ): Promise<Response> {
     const url = URLExt.join('pai/api/v1', ...path.map(encodeURIComponent)) + URLExt.objectToQueryString(parameters);
-    try {
-      return await request(this.settings, this.language, method, url, body);
-    } catch (error) {
-      if (error instanceof ApiError && error.code === UNREACHABLE) {
-        // what the browser says of it is no sentence
-        const { trans } = this;
-        throw new ApiError(
-          0,
-          UNREACHABLE,
-          trans.__('Your notebook server does not answer. Your jobs go on; this page asks again by itself.')
-        );
-      }
-      throw error;
-    }
+    return request(this.settings, this.language, method, url, body);
   }
 }
 
@@ -271,6 +258,7 @@ export async function request(
     { method, headers, body: body === undefined ? null : JSON.stringify(body) },
     settings
   ).catch((error: Error) => {
+    // (what the browser says of it is no sentence: `ended/speaking.ts` has put one in its place)
     throw new ApiError(0, UNREACHABLE, error.message);
   });
   if (!response.ok) {

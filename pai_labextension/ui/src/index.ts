@@ -9,7 +9,7 @@ import { connectPlugin } from './access/connectPlugin';
 import { terminalPlugin } from './access/terminalPlugin';
 import { Api } from './api';
 import { editorPlugin } from './editor/plugin';
-import { connectionLostPlugin, memoryPlugin } from './ended/plugin';
+import { connectionLostPlugin, memoryPlugin, speakingPlugin } from './ended/plugin';
 import { jobPlugin } from './job/plugin';
 import { kernelsPlugin } from './kernels/plugin';
 import { IJobsModel, JobsModel } from './model';
@@ -53,6 +53,7 @@ export default [
   kernelsPlugin,
   timesPlugin,
   sessionPlugin,
+  speakingPlugin,
   connectionLostPlugin,
   memoryPlugin
 ];

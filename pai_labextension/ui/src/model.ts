@@ -5,6 +5,7 @@ import { IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
+import { askAgain } from './again';
 import { Api, IJob } from './api';
 import { fewAtOnce } from './fewAtOnce';
 import { IJobState, isActive, key, waiting } from './jobs';
@@ -70,6 +71,7 @@ export class JobsModel implements IJobsModel {
       // who is told outside of the page hears of the jobs that have not ended
       standby: () => (this.heardHidden && (this._jobs?.some(isActive) ?? true) ? 'never' : 'when-hidden')
     });
+    askAgain(this.poll);
   }
 
   get jobs(): readonly IJob[] | null {

@@ -4,6 +4,8 @@ import { IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
+import { askAgain } from './again';
+
 /** ms between two questions, and at most after failed ones. */
 const INTERVAL = 5_000;
 const MAX_INTERVAL = 30_000;
@@ -25,6 +27,7 @@ export class Polled<Answer> implements IDisposable {
       frequency: { interval, backoff: true, max: MAX_INTERVAL },
       standby: 'when-hidden'
     });
+    askAgain(this.poll);
   }
 
   /** What was answered last; `null` until the first answer. */

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { AnswerError } from '../src/answers';
 import { Api, ApiError } from '../src/api';
+import { speaking } from '../src/ended/speaking';
 import { detail, NotebookServer, job, trans, user, jobStatus } from './notebookServer';
 
 describe('Api', () => {
@@ -84,8 +85,11 @@ describe('Api', () => {
   });
 
   it('says when nobody answers at all', async () => {
+    const { settings } = server;
+    const ways = { isLoggedIn: async () => true, show: () => undefined, answered: () => undefined };
+    const told = { ...settings, fetch: speaking(settings.fetch, ways, trans) };
     await server.close();
     await expect(api.whoami()).rejects.toMatchObject({ status: 0, code: 'ServerUnreachable' });
-    await expect(api.whoami()).rejects.toThrow('Your notebook server does not answer.');
+    await expect(new Api(told, 'en', trans).whoami()).rejects.toThrow('Your notebook server does not answer.');
   });
 });

@@ -4,6 +4,7 @@ import { IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
+import { askAgain } from '../again';
 import { fewAtOnce } from '../fewAtOnce';
 import { isOpen, key } from '../jobs';
 import { IJobsModel } from '../model';
@@ -30,6 +31,7 @@ export class JobPorts implements IDisposable {
       frequency: { interval: INTERVAL, backoff: true, max: MAX_INTERVAL },
       standby: 'when-hidden'
     });
+    askAgain(this.poll);
     jobs.changed.connect(this.compare, this);
   }
 

@@ -5,26 +5,23 @@ import { TranslationBundle } from '@jupyterlab/translation';
 
 import { MemoryInfo as IMemory } from '../generated/types.gen';
 
-/** Knows how many processes the kernel of the operating system has ended for memory, and notices when there are more. */
-export class MemoryWatch {
-  /** @param ask - the notebook server */
-  constructor(private readonly ask: () => Promise<IMemory>) {
-    this.known = ask().catch(() => null);
-  }
+/** How often the server is asked, and ms before each further time: a page may lose its connection with the kernel. */
+const TRIES = 5;
+const AGAIN = 2_000;
 
-  /** Return what is known of the memory where it has cost a process since the last question; else `null`. */
-  async lost(): Promise<IMemory | null> {
-    const before = await this.known;
-    const now = await this.ask().catch(() => null);
-    if (now === null) {
-      return null;
+/** Return what is known of the memory where it has cost a kernel; else `null`. */
+export async function lostMemory(ask: () => Promise<IMemory>, again = AGAIN): Promise<IMemory | null> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const memory = await ask();
+      return memory.lost ? memory : null;
+    } catch {
+      if (tries === TRIES) {
+        return null; // not known
+      }
+      await new Promise(resolve => setTimeout(resolve, again));
     }
-    this.known = Promise.resolve(now);
-    const killed = now.killed ?? 0;
-    return killed > (before?.killed ?? killed) ? now : null;
   }
-
-  private known: Promise<IMemory | null>;
 }
 
 /** The cells that run, or were the last to: what a kernel that was ended has not finished. */

@@ -1,4 +1,4 @@
-// The plugins: what is said when the server does not answer, and when a kernel was ended for its memory.
+// The plugins: what is said when the server does not answer or know who asks, and when a kernel was ended for its memory.
 
 import {
   ConnectionLost as jupyterlabsConnectionLost,
@@ -7,17 +7,20 @@ import {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import { URLExt } from '@jupyterlab/coreutils';
 import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
+import { tellAnswered } from '../again';
 import { parsed } from '../answers';
 import { ask } from '../api';
 import { vMemoryInfo } from '../generated/valibot.gen';
 import { Banner } from './banner';
 import { ConnectionLost } from './connectionLost';
 import { askHub, hubPlace, startAddress } from './hub';
-import { MemoryWatch, RunningCells, sentence } from './killed';
+import { lostMemory, RunningCells, sentence } from './killed';
 import { reachingServer } from './reached';
+import { speaking } from './speaking';
 
 const DOMAIN = 'pai_labextension';
 
@@ -36,8 +39,6 @@ export const connectionLostPlugin: JupyterFrontEndPlugin<IConnectionLost> = {
     }
     const known = translator ?? nullTranslator;
     const { serverSettings } = app.serviceManager;
-    // (all of JupyterLab asks with this object, and offers no other way to come between)
-    Object.assign(serverSettings, { fetch: reachingServer(serverSettings.fetch) });
     const banner = new Banner();
     const lost = new ConnectionLost(
       {
@@ -67,6 +68,32 @@ export const connectionLostPlugin: JupyterFrontEndPlugin<IConnectionLost> = {
   }
 };
 
+export const speakingPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'pai-labextension:speaking',
+  description: 'Says in a sentence that the server does not answer, or that the login has expired.',
+  autoStart: true,
+  optional: [ITranslator],
+  activate: (app: JupyterFrontEnd, translator: ITranslator | null) => {
+    const { serverSettings } = app.serviceManager;
+    const { fetch } = serverSettings;
+    const banner = new Banner();
+    const ways = {
+      isLoggedIn: async ({ headers }: Request) => {
+        const token = headers.get('Authorization');
+        const me = new Request(URLExt.join(serverSettings.baseUrl, 'api/me'), {
+          headers: token === null ? {} : { Authorization: token }
+        });
+        return (await fetch(me)).status !== 403;
+      },
+      show: (message: string | null) => (message === null ? banner.hush() : banner.say(message)),
+      answered: tellAnswered
+    };
+    const reaching = hubPlace() === null ? fetch : reachingServer(fetch);
+    // (all of JupyterLab asks with this object, and offers no other way to come between)
+    Object.assign(serverSettings, { fetch: speaking(reaching, ways, (translator ?? nullTranslator).load(DOMAIN)) });
+  }
+};
+
 export const memoryPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:memory',
   description: 'Says in a notebook that its kernel was ended because the memory was not enough.',
@@ -77,9 +104,8 @@ export const memoryPlugin: JupyterFrontEndPlugin<void> = {
     const known = translator ?? nullTranslator;
     const trans = known.load(DOMAIN);
     const { serverSettings } = app.serviceManager;
-    const watch = new MemoryWatch(async () =>
-      parsed(vMemoryInfo, await ask(serverSettings, known.languageCode, 'GET', 'pai/memory'), trans)
-    );
+    const asking = (kernel: string) => async () =>
+      parsed(vMemoryInfo, await ask(serverSettings, known.languageCode, 'GET', `pai/memory?kernel=${kernel}`), trans);
     const cells = new RunningCells();
     NotebookActions.executionScheduled.connect((_, { notebook, cell }) => cells.begin(notebook, cell));
     NotebookActions.executed.connect((_, { notebook, cell, success }) => cells.end(notebook, cell, success));
@@ -87,7 +113,8 @@ export const memoryPlugin: JupyterFrontEndPlugin<void> = {
     async function tell(panel: NotebookPanel): Promise<void> {
       // it is no longer the cell that runs once the kernel is back
       const cell = cells.of(panel.content);
-      const lost = await watch.lost();
+      const kernel = panel.sessionContext.session?.kernel?.id;
+      const lost = kernel === undefined ? null : await lostMemory(asking(encodeURIComponent(kernel)));
       if (lost === null) {
         return;
       }

@@ -234,9 +234,9 @@ export type MemoryInfo = {
      */
     limitMB: number | null;
     /**
-     * Processes that the kernel has ended for it; null: not known
+     * Whether the last end of the kernel that was asked about was for it
      */
-    killed: number | null;
+    lost: boolean;
 };
 
 /**

@@ -52,7 +52,7 @@ export const vTaskMetrics = v.object({
  */
 export const vMemoryInfo = v.object({
     limitMB: v.nullable(v.pipe(v.number(), v.integer())),
-    killed: v.nullable(v.pipe(v.number(), v.integer()))
+    lost: v.boolean()
 });
 
 /**

@@ -6,6 +6,7 @@ import { IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
+import { askAgain } from '../again';
 import { parsed } from '../answers';
 import { ask, request } from '../api';
 import { KernelState as IKernelState } from '../generated/types.gen';
@@ -34,6 +35,7 @@ export class KernelsModel implements IDisposable {
       frequency: { interval: SOON, backoff: true, max: MOST },
       standby: 'when-hidden'
     });
+    askAgain(this.poll);
   }
 
   get changed(): ISignal<this, void> {

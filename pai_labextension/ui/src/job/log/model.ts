@@ -4,6 +4,7 @@ import { IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
+import { askAgain } from '../../again';
 import { ApiError } from '../../api';
 import { IAttemptTask, JobClient, Stream } from '../client';
 import { ILine } from './lines';
@@ -35,6 +36,7 @@ export class LogModel implements IDisposable {
       frequency: { interval: SOON, backoff: true, max: LATEST },
       standby: 'when-hidden'
     });
+    askAgain(this.poll);
   }
 
   get lines(): readonly ILine[] {
