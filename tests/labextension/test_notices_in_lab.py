@@ -106,7 +106,7 @@ async def test_the_settings_are_chinese_in_the_settings_editor(page: Page) -> No
     await expect(form.get_by_text("您的作业结束时，JupyterLab 通知您哪些内容。").first).to_be_visible()
     await expect(form.get_by_role("heading", name="通知我")).to_be_visible()
     await expect(form.get_by_role("option")).to_have_text(
-        ["所有成功或失败的作业", "用时超过下列分钟数的作业", "失败的作业", "不通知任何作业"]
+        ["每个结束的作业", "用时超过下列分钟数的作业", "失败的作业", "不通知任何作业"]
     )
     await expect(form.get_by_text("浏览器通知", exact=True)).to_be_visible()
     await page.screenshot(path=ARTEFACTS / "notice-settings-chinese.png")

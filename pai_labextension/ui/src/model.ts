@@ -37,6 +37,8 @@ export interface IJobsModel extends IDisposable {
   readonly changed: ISignal<IJobsModel, void>;
   /** Return whether a job is the notebook server in front of which the person sits. */
   isOwnServer(job: Pick<IJob, 'name'>): boolean;
+  /** Whether this page has stopped the job, so that its stop is no news. */
+  isStoppedHere(job: IJobState): boolean;
   /** Why a waiting job waits; `undefined` where that is not known (yet). */
   reason(job: IJob): string | undefined;
   /** Ask now; resolves when answered. */
@@ -98,6 +100,10 @@ export class JobsModel implements IJobsModel {
     return this.ownServer !== '' && job.name === this.ownServer;
   }
 
+  isStoppedHere(job: IJobState): boolean {
+    return this.stoppedHere.has(key(job));
+  }
+
   reason(job: IJob): string | undefined {
     return this.reasons.get(key(job));
   }
@@ -108,13 +114,24 @@ export class JobsModel implements IJobsModel {
   }
 
   async stop(jobs: readonly IJobState[]): Promise<IRefusal[]> {
-    return this.end(jobs, job => this.api.stop(job));
+    return this.end(jobs, async job => {
+      // noted first: the job may be seen stopped before the call is answered
+      this.stoppedHere.add(key(job));
+      try {
+        await this.api.stop(job);
+      } catch (error) {
+        this.stoppedHere.delete(key(job));
+        throw error;
+      }
+    });
   }
 
   async delete(jobs: readonly IJobState[]): Promise<IRefusal[]> {
     return this.end(jobs, async job => {
       await this.api.delete(job);
       this.own?.forget(job);
+      // its name is free for another job
+      this.stoppedHere.delete(key(job));
     });
   }
 
@@ -223,6 +240,7 @@ export class JobsModel implements IJobsModel {
   private _jobs: readonly IJob[] | null = null;
   private _error = '';
   private own: OwnJobs | undefined;
+  private readonly stoppedHere = new Set<string>();
   private readonly reasons = new Map<string, string>();
   /** Jobs of which it was asked. */
   private readonly answered = new Set<string>();

@@ -131,6 +131,7 @@ describe('JobsModel', () => {
     server.answers['GET jobs'] = [200, [job({ state: 'STOPPED' })]];
     expect(await model.stop([job()])).toEqual([]);
     expect(model.jobs![0]!.state).toBe('STOPPED');
+    expect(model.isStoppedHere(job())).toBe(true);
   });
 
   it('lets who stops jobs know which were refused, and why', async () => {
@@ -140,6 +141,18 @@ describe('JobsModel', () => {
     await heard();
     const [one, two] = [job({ name: 'one' }), job({ name: 'two' })];
     expect(await model.stop([one, two])).toEqual([{ job: two, message: 'There is no such job.' }]);
+    expect([one, two].map(each => model.isStoppedHere(each))).toEqual([true, false]);
+  });
+
+  it("knows nothing of a job that somebody else stops, nor of another with a deleted one's name", async () => {
+    server.answers['GET jobs'] = [200, [job({ state: 'STOPPED' })]];
+    await heard();
+    expect(model.isStoppedHere(job())).toBe(false);
+    server.answers['PUT user/alice/jobs/train/executionType'] = [202, {}];
+    server.answers['DELETE user/alice/jobs/train'] = [202, {}];
+    await model.stop([job()]);
+    await model.delete([job()]);
+    expect(model.isStoppedHere(job())).toBe(false);
   });
 
   it('deletes jobs, which are gone at once', async () => {

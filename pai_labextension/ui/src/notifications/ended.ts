@@ -23,7 +23,7 @@ export interface IEnds {
   readonly inBrowser: Pick<BrowserNotices, 'show'>;
 }
 
-/** Shows a notification for each job that was seen waiting or running, and now has succeeded or failed. */
+/** Shows a notification for each job that was seen waiting or running, and now has ended, unless this page has stopped it. */
 export class EndedNotices {
   constructor(
     private readonly model: IJobsModel,
@@ -47,8 +47,9 @@ export class EndedNotices {
 
   private tell(job: IJob): void {
     const { trans } = this;
-    // who stops a job knows
-    if (SERVERS.test(job.name) || this.model.isOwnServer(job) || job.state === 'STOPPED') {
+    // who has stopped a job here knows; another person, an administrator or a command may have done so too
+    const known = job.state === 'STOPPED' && this.model.isStoppedHere(job);
+    if (SERVERS.test(job.name) || this.model.isOwnServer(job) || known) {
       return;
     }
     if (!this.ends.wanted(job)) {
@@ -56,8 +57,12 @@ export class EndedNotices {
     }
     const actions: Notification.IAction[] = [{ label: trans.__('Show'), callback: () => this.ends.open(job) }];
     const succeeded = job.state === 'SUCCEEDED';
-    const message = succeeded ? trans.__('%1 has succeeded.', job.name) : trans.__('%1 has failed.', job.name);
-    this.notifications.notify(message, succeeded ? 'success' : 'error', {
+    const [message, type] = succeeded
+      ? ([trans.__('%1 has succeeded.', job.name), 'success'] as const)
+      : job.state === 'STOPPED'
+        ? ([trans.__('%1 was stopped.', job.name), 'warning'] as const)
+        : ([trans.__('%1 has failed.', job.name), 'error'] as const);
+    this.notifications.notify(message, type, {
       autoClose: succeeded ? SHOWN : false,
       actions
     });

@@ -30,7 +30,8 @@ export function isWanted({ tell, minutes }: INoticeSettings, job: IJob): boolean
     case 'all':
       return true;
     case 'failed':
-      return job.state === 'FAILED';
+      // one that somebody has stopped has not done its work either
+      return job.state !== 'SUCCEEDED';
     case 'long':
       return (job.completedTime ?? Date.now()) - job.createdTime > minutes * 60_000;
     case 'none':

@@ -15,6 +15,7 @@ class Heard {
   readonly opened: string[] = [];
   readonly inBrowser: string[] = [];
   wanted = true;
+  stoppedHere = '';
 
   constructor() {
     new EndedNotices(
@@ -39,6 +40,10 @@ class Heard {
     return job.name === 'mine';
   }
 
+  isStoppedHere(job: IJob): boolean {
+    return job.name === this.stoppedHere;
+  }
+
   hear(jobs: IJob[], error = ''): void {
     this.jobs = jobs;
     this.error = error;
@@ -58,12 +63,21 @@ describe('the end of a job', () => {
     expect(model.opened).toEqual(['a', 'b']);
   });
 
-  it('is not told of servers and kernels, nor to who has stopped it', () => {
+  it('is not told of servers and kernels, nor to who has stopped it here', () => {
     const names = ['mine', 'notebook_0a1b2c3d', 'kernel_0a1b2c3d', 'stopped'];
     const model = new Heard();
+    model.stoppedHere = 'stopped';
     model.hear(names.map(name => job({ name })));
     model.hear(names.map(name => job({ name, state: name === 'stopped' ? 'STOPPED' : 'FAILED' })));
     expect(model.said).toEqual([]);
+  });
+
+  it('is told where somebody else has stopped it, such as an administrator', () => {
+    const model = new Heard();
+    model.hear([job({ name: 'a' })]);
+    model.hear([job({ name: 'a', state: 'STOPPED' })]);
+    expect(model.said).toEqual(['warning: a was stopped.']);
+    expect(model.opened).toEqual(['a']);
   });
 
   it('is told also when the scheduler did not answer meanwhile', () => {

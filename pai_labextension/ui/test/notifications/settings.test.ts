@@ -16,15 +16,16 @@ const MINUTE = 60_000;
 const short = job({ state: 'SUCCEEDED', createdTime: 0, completedTime: 10 * MINUTE });
 const long = job({ state: 'SUCCEEDED', createdTime: 0, completedTime: 10 * MINUTE + 1 });
 const failed = job({ state: 'FAILED', createdTime: 0, completedTime: 1 });
+const stopped = job({ state: 'STOPPED', createdTime: 0, completedTime: 1 });
 
 describe('what one is told of', () => {
   it.each([
-    ['all', [true, true, true]],
-    ['long', [false, true, false]],
-    ['failed', [false, false, true]],
-    ['none', [false, false, false]]
+    ['all', [true, true, true, true]],
+    ['long', [false, true, false, false]],
+    ['failed', [false, false, true, true]],
+    ['none', [false, false, false, false]]
   ] as const)('is, where %s is chosen, as its title says', (tell, told) => {
-    expect([short, long, failed].map(each => isWanted({ ...DEFAULTS, tell }, each))).toEqual(told);
+    expect([short, long, failed, stopped].map(each => isWanted({ ...DEFAULTS, tell }, each))).toEqual(told);
   });
 
   it('is by default what the schema says', () => {
