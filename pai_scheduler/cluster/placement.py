@@ -411,7 +411,10 @@ def _most_with(use: FreeNodeResources, parts: Sequence[tuple[Demand, Assignment]
     if demand.gpus:
         free = len(use.gpus.get(demand.gpu_type, ())) if demand.gpu_type else use.free_gpus
         return (free + sum([len(assignment.gpus) for _, assignment in parts])) // demand.gpus
-    return max(0, use.cpus + sum([part.cpus for part, _ in parts])) // max(1, demand.cpus)
+    if demand.cpus:
+        return max(0, use.cpus + sum([part.cpus for part, _ in parts])) // demand.cpus
+    # (a task may ask for no core at all)
+    return max(0, use.memory_mb + sum([part.memory_mb for part, _ in parts])) // max(1, demand.memory_mb)
 
 
 def _room(use: FreeNodeResources) -> Room:

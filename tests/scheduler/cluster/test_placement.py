@@ -351,3 +351,12 @@ def test_there_are_ports_for_the_largest_job_and_none_is_the_kernels() -> None:
     numbers = {port for assignment in placed for label in assignment.ports.values() for port in label}
     assert len(numbers) == 20_000
     assert max(numbers) < 32768
+
+
+def test_tasks_without_cores_may_have_room_where_no_core_is_free() -> None:
+    cluster = Cluster([make_node("a", cpus=2)])
+    (kept,) = cluster.place([make_demand(cpus=2)]) or []
+    gang = [make_demand(cpus=0)] * 2
+    assert cluster.may_hold(gang, None, {"a": [(make_demand(cpus=2), kept)]})
+    assert cluster.may_hold(gang)
+    assert cluster.place(gang)
