@@ -136,6 +136,7 @@ class RunPlan(TypedDict):
     files: list[CodeFile]
     fits: Annotated[Literal["now", "later", "never", ""], about("Empty: nobody could be asked")]
     sentences: Annotated[list[str], about("What is wrong, or when it would start")]
+    times: Annotated[list[int], about("When its schedule is due next, ms since the epoch; empty: none")]
 
 
 class SubmitProgress(TypedDict):

@@ -93,6 +93,8 @@ class FileRunner:
                 around = await _look_around(client)
                 demand = _demand(request, around)
                 name = request.name or suggested_name(file.name)
+                schedule = request.schedule
+                times = await client.schedule_times(schedule.cron, schedule.time_zone) if schedule else []
                 fits, sentences = await _forecast(client, _job(name, file, demand, around.own), locale)
                 files, problem = await _files(file.parent, settings, locale)
                 found = await asyncio.to_thread(_parameters, file) if kind is Kind.NOTEBOOK else {}
@@ -116,6 +118,7 @@ class FileRunner:
             "files": files,
             "fits": "never" if problem else fits,
             "sentences": [*([problem] if problem else []), *sentences],
+            "times": times,
         }
 
     async def submit(self, request: RunRequest, locale: str) -> AsyncGenerator[SubmitLine, None]:

@@ -30,7 +30,11 @@ from .operations import (
     Body,
     Refusal,
     operation,
+    query,
 )
+
+#: How many times are told of a schedule that may be made.
+_TIMES = 3
 
 _ONE = "/user/{user}/schedules/{schedule}"
 
@@ -74,6 +78,26 @@ class SchedulesHandler(_ScheduleHandler):
     async def get(self, user: str) -> None:
         """List."""
         self.answer([self.info(found) for found in await self.service.schedules.list(self.principal, user)])
+
+
+class ScheduleTimesHandler(ApiHandler):
+    """`/schedule-times`."""
+
+    @operation(
+        "GET /schedule-times",
+        "scheduleTimes",
+        "jobs",
+        "When a schedule would run",
+        {200: Answer("The next times, in ms since the epoch; none where none comes.", list[int])},
+        parameters=[
+            query("cron", str, "A cron expression"),
+            query("timeZone", str, "The zone whose clocks tell it, an IANA name"),
+        ],
+    )
+    async def get(self) -> None:
+        """Read the expression; nothing is made."""
+        cron, zone = self.query_text("cron") or "", self.query_text("timeZone") or ""
+        self.answer(self.service.schedules.next_times(cron, zone, _TIMES))
 
 
 class ScheduleHandler(_ScheduleHandler):
@@ -199,4 +223,6 @@ def _wrong(place: str, message: Message) -> RequestError:
     return invalid_parameters(message, [SpecError(place, message)])
 
 
-ROUTES: list[Route] = routes(SchedulesHandler, ScheduleHandler, ScheduleStateHandler, ScheduleRunsHandler)
+ROUTES: list[Route] = routes(
+    SchedulesHandler, ScheduleTimesHandler, ScheduleHandler, ScheduleStateHandler, ScheduleRunsHandler
+)

@@ -376,6 +376,10 @@ class Client:
         """Return a schedule with its job."""
         return await self._read(ScheduleDetail, "GET", _schedule(user, name))
 
+    async def schedule_times(self, cron: str, zone: str) -> list[int]:
+        """Return the next times at which a schedule would run, in ms since the epoch; nothing is made."""
+        return await self._read(list[int], "GET", "schedule-times", params={"cron": cron, "timeZone": zone})
+
     async def set_schedule(
         self,
         user: str,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from pai_scheduler.execution.reader import Reader
@@ -105,6 +106,10 @@ class Schedules:
             raise no_schedule(owner, name)
         return found
 
+    def next_times(self, cron: str, zone: str, count: int) -> Sequence[int]:
+        """Return the next times that would be due, at most `count`, in ms since the epoch."""
+        return [*islice(_times(cron, zone, self._now()), count)]
+
     async def put(self, principal: Principal, owner: str, name: str, wanted: WantedSchedule) -> Schedule:
         """Make a schedule, or change it: durable on return. What came of it last stays known."""
         _check_may(principal, owner)
@@ -118,10 +123,7 @@ class Schedules:
                 ),
             )
         now = self._now()
-        try:
-            due = next_time(wanted.cron, wanted.zone, now)
-        except ScheduleError as error:
-            raise _wrong(f"$.{error.field}", error.message) from None
+        due = _next_time(wanted.cron, wanted.zone, now)
         user = await self._user(principal, owner)
         try:
             await self._admission.check(user, _named(wanted.config, run_name(name, now, wanted.zone)))
@@ -265,6 +267,20 @@ class Schedules:
                         seconds = min(max(0.0, (due - self._now()) / 1000), _LOOK_EVERY)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), seconds)
+
+
+def _times(cron: str, zone: str, after: int) -> Iterator[int]:
+    due = _next_time(cron, zone, after)
+    while due is not None:
+        yield due
+        due = _next_time(cron, zone, due)
+
+
+def _next_time(cron: str, zone: str, after: int) -> int | None:
+    try:
+        return next_time(cron, zone, after)
+    except ScheduleError as error:
+        raise _wrong(f"$.{error.field}", error.message) from None
 
 
 def _check_may(principal: Principal, owner: str) -> None:

@@ -80,6 +80,13 @@ async def test_a_job_of_two_roles_is_written_checked_and_submitted(
     await page.keyboard.type("512")
     await expect(submit).to_contain_text("This job starts now.")
 
+    # how commands find its port is said with the names of this job
+    await second.get_by_text("More: ports").click()
+    await expect(second).to_contain_text("$PAI_HOST_IP_worker_0:$PAI_worker_0_http_PORT")
+    await second.get_by_role("button", name="Add a port range").click()
+    await second.get_by_label("Label").fill("tensor.board")
+    await expect(second).to_contain_text("$PAI_CONTAINER_HOST_tensor_board_PORT_LIST")
+
     # JSON that is none is said where it is, and the form comes back with it
     await code.click()
     await page.keyboard.press("Control+End")

@@ -15,6 +15,19 @@ export const paiIcon = new LabIcon({
 </svg>`
 });
 
+/** In the tab of a job that is being written: the sign of jobs, with a pencil. */
+export const editJobIcon = new LabIcon({
+  name: 'pai-labextension:edit-job',
+  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24">
+  <g class="jp-icon3" fill="#616161">
+    <rect x="3" y="3" width="7" height="7" rx="1.5"/>
+    <rect x="14" y="3" width="7" height="7" rx="1.5"/>
+    <rect x="3" y="14" width="7" height="7" rx="1.5"/>
+    <path d="M12.5 19.2v2.3h2.3l5-5-2.3-2.3zm9-4.4a.8.8 0 0 0 0-1.1l-1.2-1.2a.8.8 0 0 0-1.1 0l-1 1 2.3 2.3z"/>
+  </g>
+</svg>`
+});
+
 /** In the side bar: disks upon each other. */
 export const storageIcon = new LabIcon({
   name: 'pai-labextension:storage',

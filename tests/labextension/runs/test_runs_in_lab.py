@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -96,10 +97,21 @@ async def test_a_notebook_is_scheduled_and_its_run_started_from_the_side_bar(
     await expect(dialog.get_by_label("Time zone")).to_have_value(zone)
     await dialog.get_by_label("How often").select_option("weekdays")
     await dialog.get_by_label("Time", exact=True).fill("06:15")
-    await expect(dialog.get_by_role("status").first).to_have_text("If a run were due now: It starts at once.")
+    status = dialog.get_by_role("status").first
+    await expect(status).to_have_text(
+        re.compile(r"It runs next: .*6:15.* · .*6:15.*If a run were due now: It starts at once\.")
+    )
+    # what is no time is said while it is typed, and what it would do stands on the button
+    await dialog.get_by_label("How often").select_option("cron")
+    cron = dialog.get_by_label("Minute, hour, day of the month, month, day of the week")
+    await cron.fill("61 6 * * *")
+    await expect(dialog.get_by_role("alert")).to_contain_text("minute must be 0 to 59")
+    await cron.fill("15 6 * * 1-5")
+    await expect(dialog.get_by_role("alert")).to_have_count(0)
+    await dialog.get_by_label("How often").select_option("weekdays")
     await dialog.get_by_label("Time", exact=True).scroll_into_view_if_needed()
     await page.screenshot(path=ARTEFACTS / "schedule-a-notebook.png")
-    await dialog.get_by_role("button", name="Run").click()
+    await dialog.get_by_role("button", name="Make the schedule").click()
     await expect(page.get_by_text("nightly is scheduled.")).to_be_visible()
 
     await page.get_by_role("button", name="Show schedules").click()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -72,6 +73,23 @@ async def test_a_wrong_schedule_is_refused_with_its_place(
     answer = await http.put("/user/alice/schedules/wrong", json=body)
     assert answer.status_code == 400
     assert place in [error["path"] for error in answer.json()["errors"]]
+
+
+async def test_the_next_times_of_an_expression_are_told_before_there_is_a_schedule(alice: Client) -> None:
+    first, *others = await alice.schedule_times("30 2 * * *", "UTC")
+    assert first > time.time() * 1000
+    assert first % 86_400_000 == 150 * 60_000
+    assert others == [first + 86_400_000, first + 2 * 86_400_000]
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "said"),
+    [("61 * * * *", "UTC", "minute must be 0 to 59"), ("0 2 * * *", "Mars", "no time zone Mars")],
+)
+async def test_what_is_no_time_is_said(alice: Client, cron: str, zone: str, said: str) -> None:
+    with pytest.raises(ApiError, match=said) as refusal:
+        await alice.schedule_times(cron, zone)
+    assert refusal.value.status == 400
 
 
 async def test_another_users_schedules_are_not_there(alice: Client, bob: Client) -> None:

@@ -4,7 +4,7 @@ import { CodeEditor } from '@jupyterlab/codeeditor';
 import { ABCWidgetFactory, DocumentRegistry, DocumentWidget } from '@jupyterlab/docregistry';
 import { BoxPanel } from '@lumino/widgets';
 
-import { paiIcon } from '../icon';
+import { editJobIcon } from '../icon';
 import { JobEditor } from './editor';
 
 export const JOB_FILE = 'pai-job';
@@ -45,7 +45,7 @@ export class JobDocumentFactory extends ABCWidgetFactory<
     // what is in the file is there before somebody edits it
     const shown = context.ready.then(() => content.hold(this.make(context.model)));
     const widget = new DocumentWidget<LateEditor, DocumentRegistry.ICodeModel>({ content, context, reveal: shown });
-    widget.title.icon = paiIcon;
+    widget.title.icon = editJobIcon;
     return widget;
   }
 }

@@ -6,7 +6,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { Debouncer } from '@lumino/polling';
 import { Message } from '@lumino/messaging';
 
-import { paiIcon } from '../icon';
+import { editJobIcon } from '../icon';
 import { JobEditor } from './editor';
 import { isObject } from './text';
 
@@ -28,7 +28,7 @@ export class NewJobWidget extends MainAreaWidget<JobEditor> {
     super({ content });
     this.id = key;
     this.toolbar.hide(); // the editor has its buttons in its head
-    this.title.icon = paiIcon;
+    this.title.icon = editJobIcon;
     this.title.closable = true;
     this.keeping = new Debouncer(() => this.keep(), QUIET);
     content.model.changed.connect(this.onChange, this);

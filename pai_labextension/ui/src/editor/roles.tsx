@@ -134,7 +134,7 @@ function Ports({ path }: { path: Path }): React.ReactElement {
         <div key={index} className="pai-Ports-row">
           <TextField path={[...path, index, 'label']} required placeholder={trans.__('required')} />
           <NumberField path={[...path, index, 'portNumber']} />
-          <NumberField path={[...path, index, 'beginAt']} />
+          <NumberField path={[...path, index, 'beginAt']} placeholder={trans.__('any free one')} />
           <IconButton
             icon={deleteIcon}
             label={trans.__('Remove this port range')}
@@ -142,13 +142,35 @@ function Ports({ path }: { path: Path }): React.ReactElement {
           />
         </div>
       ))}
-      <TextButton
-        small
-        icon={addIcon}
-        onClick={() => model.edit([...path, ports.length], { label: '', beginAt: 0, portNumber: 1 })}
-      >
+      <TextButton small icon={addIcon} onClick={() => model.edit([...path, ports.length], { label: '' })}>
         {trans.__('Add a port range')}
       </TextButton>
+      <PortNames role={model.value([...path.slice(0, -1), 'name'])} label={ports[0]?.label} />
     </fieldset>
   );
+}
+
+/** How commands find the ports: the variables of the first one, or where none is listed of `http`. */
+function PortNames({ role, label }: { role: unknown; label: unknown }): React.ReactElement | null {
+  const { trans } = useForm();
+  if (typeof role !== 'string' || role === '') {
+    return null;
+  }
+  const name = inVariables(role);
+  const port = typeof label === 'string' && label !== '' ? inVariables(label) : 'http';
+  return (
+    <p className="pai-Field-help">
+      {trans.__('Its port, in the command of this role:')} <code>{`$PAI_CONTAINER_HOST_${port}_PORT_LIST`}</code>
+      <br />
+      {trans.__('Its first task, for the other tasks of the job:')}{' '}
+      <code>{`$PAI_HOST_IP_${name}_0:$PAI_${name}_0_${port}_PORT`}</code>
+      <br />
+      {trans.__('While the job runs, its page has links to its ports.')}
+    </p>
+  );
+}
+
+/** Write a name as it stands in the names of variables, which a shell reads. */
+export function inVariables(name: string): string {
+  return name.replace(/\W/g, '_');
 }

@@ -288,6 +288,10 @@ export type RunPlan = {
      * What is wrong, or when it would start
      */
     sentences: Array<string>;
+    /**
+     * When its schedule is due next, ms since the epoch; empty: none
+     */
+    times: Array<number>;
 };
 
 /**

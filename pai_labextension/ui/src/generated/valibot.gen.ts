@@ -233,7 +233,8 @@ export const vRunPlan = v.object({
         'never',
         ''
     ]),
-    sentences: v.array(v.string())
+    sentences: v.array(v.string()),
+    times: v.array(v.pipe(v.number(), v.integer()))
 });
 
 /**

@@ -25,15 +25,21 @@ const [WIDTH, HEIGHT] = [320, 120];
 const [LEFT, RIGHT, TOP, BOTTOM] = [44, 10, 8, 20];
 
 /** Draws a chart: its title with the last and the highest value, axes with numbers, a line per series. */
-export function Chart(props: { chart: IChart; language: string; trans: TranslationBundle }): React.ReactElement {
-  const { chart, language, trans } = props;
+export function Chart(props: {
+  chart: IChart;
+  language: string;
+  trans: TranslationBundle;
+  /** Nothing is measured any more: the last value is none of now. */
+  hasEnded?: boolean;
+}): React.ReactElement {
+  const { chart, language, trans, hasEnded = false } = props;
   const all = chart.lines.flatMap(({ points }) => points);
   const times = all.map(([time]) => time);
   const [begin, end] = [Math.min(...times), Math.max(...times)];
   const top = scaleTop(Math.max(...all.map(([, value]) => value)), chart.whole);
   const x = (time: number) => LEFT + ((WIDTH - LEFT - RIGHT) * (time - begin)) / Math.max(1, end - begin);
   const y = (value: number) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - Math.min(Math.max(value, 0), top) / top);
-  const facts = chart.lines.map(line => factsOf(chart, line, language, trans));
+  const facts = chart.lines.map(line => factsOf(chart, line, hasEnded, language, trans));
   const clock = (time: number) => localText(new Date(time), language, 'clock');
   return (
     <figure className="pai-Chart">
@@ -80,9 +86,17 @@ export function Chart(props: { chart: IChart; language: string; trans: Translati
   );
 }
 
-function factsOf(chart: IChart, line: IChartLine, language: string, trans: TranslationBundle): string {
+function factsOf(
+  chart: IChart,
+  line: IChartLine,
+  hasEnded: boolean,
+  language: string,
+  trans: TranslationBundle
+): string {
   const last = digits(line.points.at(-1)![1], language);
   const highest = digits(Math.max(...line.points.map(([, value]) => value)), language);
-  const said = trans.__('%1 %3 now, %2 %3 at most', last, highest, chart.unit);
+  const said = hasEnded
+    ? trans.__('%1 %2 at most', highest, chart.unit)
+    : trans.__('%1 %3 now, %2 %3 at most', last, highest, chart.unit);
   return line.name ? trans.__('%1 %2', line.name, said) : said;
 }

@@ -53,6 +53,7 @@ export function UsageView(props: {
           trans={trans}
           language={language}
           isShown={isShown}
+          hasEnded={measured.every(({ status }) => status.taskState !== 'WAITING' && status.taskState !== 'RUNNING')}
         />
       )}
     </div>
@@ -65,8 +66,9 @@ function Charts(props: {
   trans: TranslationBundle;
   language: string;
   isShown: boolean;
+  hasEnded: boolean;
 }): React.ReactElement {
-  const { model, tasks, trans, language, isShown } = props;
+  const { model, tasks, trans, language, isShown, hasEnded } = props;
   // (made anew with the component, which has the tasks in its key)
   const [usage] = React.useState(() => new UsageModel(model.client, tasks));
   const { answer, error } = usePolled('usage', () => usage.ask(), INTERVAL, isShown);
@@ -81,7 +83,7 @@ function Charts(props: {
       )}
       <div className="pai-Charts">
         {charts.map(chart => (
-          <Chart key={chart.title} chart={chart} language={language} trans={trans} />
+          <Chart key={chart.title} {...{ chart, language, trans, hasEnded }} />
         ))}
       </div>
     </>

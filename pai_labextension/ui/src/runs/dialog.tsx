@@ -5,6 +5,7 @@ import * as React from 'react';
 
 import { askAndSubmit, Chooser } from '../submit/chooser';
 import { ISubmitted } from '../submit/client';
+import { localText } from '../times';
 import { IRunPlan, IRunRequest, RunClient } from './client';
 import { RunForm } from './form';
 
@@ -28,7 +29,7 @@ export async function runAsJob(
   const done = await askAndSubmit<IRunRequest, IRunPlan>({
     request: { path },
     title: trans.__('Run %1 as a job', path.split('/').pop()!),
-    accept: trans.__('Run'),
+    accept: ({ schedule }) => (schedule === undefined ? trans.__('Run') : trans.__('Make the schedule')),
     focus: 'input',
     body: (request, problem) => new RunChooser(request, problem, client, language, trans),
     client,
@@ -54,7 +55,7 @@ class RunChooser extends Chooser<IRunRequest, IRunPlan> {
     return (
       <>
         {plan && <RunForm {...{ request, plan, language, trans }} onChange={changed => this.change(changed)} />}
-        <Outlook {...{ plan, problem, trans }} scheduled={request.schedule !== undefined} />
+        <Outlook {...{ plan, problem, language, trans }} scheduled={request.schedule !== undefined} />
       </>
     );
   }
@@ -65,9 +66,10 @@ function Outlook(props: {
   plan: IRunPlan | null;
   problem: string;
   scheduled: boolean;
+  language: string;
   trans: TranslationBundle;
 }): React.ReactElement {
-  const { plan, problem, scheduled, trans } = props;
+  const { plan, problem, scheduled, language, trans } = props;
   if (problem) {
     return (
       <p role="alert" className="pai-Reason">
@@ -79,8 +81,15 @@ function Outlook(props: {
     return <p role="status">{trans.__('Asking the cluster …')}</p>;
   }
   const sentences = plan.sentences.join(' ');
+  const times = plan.times.map(time => localText(new Date(time), language, 'minutes'));
   return (
     <p role={plan.fits === 'never' ? 'alert' : 'status'} className="pai-Run-outlook" data-fits={plan.fits}>
+      {times.length > 0 && (
+        <>
+          {trans.__('It runs next: %1', times.join(' · '))}
+          <br />
+        </>
+      )}
       {scheduled && plan.fits !== 'never' ? trans.__('If a run were due now: %1', sentences) : sentences}
     </p>
   );

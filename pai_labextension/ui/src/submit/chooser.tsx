@@ -37,9 +37,13 @@ export abstract class Chooser<Request, Plan> extends ReactWidget implements Dial
 
   protected change(request: Request): void {
     this.request = request;
+    this.changed?.(request);
     this.update();
     void this.looking.invoke();
   }
+
+  /** Hears that something else is asked for. */
+  changed?: (request: Request) => void;
 
   /** Fill in what the plan says of a request that leaves it open. */
   protected filledIn?(request: Request, plan: Plan): Request;
@@ -71,12 +75,13 @@ export abstract class Chooser<Request, Plan> extends ReactWidget implements Dial
 /**
  * Ask, and submit, until it is taken or given up (`null`).
  *
- * @param options - `body` makes what is asked, beside what was wrong the last time; `focus`: what has the focus
+ * @param options - `body` makes what is asked, beside what was wrong the last time; `accept`: what the button says
+ * that submits a request; `focus`: what has the focus
  */
 export async function askAndSubmit<Request, Plan>(options: {
   request: Request;
   title: string;
-  accept: string;
+  accept: (request: Request) => string;
   focus?: string;
   body: (request: Request, problem: string) => Chooser<Request, Plan>;
   client: ISubmitter<Request, Plan>;
@@ -86,10 +91,12 @@ export async function askAndSubmit<Request, Plan>(options: {
   let { request } = options;
   let problem = '';
   for (;;) {
+    const chooser = body(request, problem);
+    chooser.changed = changed => nameButton(chooser.node, accept(changed));
     const answer = await new Dialog<Request>({
       title,
-      body: body(request, problem),
-      buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.okButton({ label: accept })],
+      body: chooser,
+      buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.okButton({ label: accept(request) })],
       ...(focus === undefined ? {} : { focusNodeSelector: focus })
     }).launch();
     if (!answer.button.accept || answer.value === null) {
@@ -102,5 +109,13 @@ export async function askAndSubmit<Request, Plan>(options: {
     }
     // what was typed stays, beside what was wrong with it
     [request, problem] = [chosen, result];
+  }
+}
+
+/** Say something else on the button of a dialog that is open: its buttons have one text each by themselves. */
+function nameButton(body: HTMLElement, label: string): void {
+  const shown = body.closest('.jp-Dialog')?.querySelector('.jp-mod-accept .jp-Dialog-buttonLabel');
+  if (shown) {
+    shown.textContent = shown.ariaLabel = label;
   }
 }

@@ -16,7 +16,7 @@ export async function submitWithCode(
   const done = await askAndSubmit({
     request,
     title: trans.__('Submit to PAI with this folder’s code'),
-    accept: trans.__('Submit'),
+    accept: () => trans.__('Submit'),
     body: (request, problem) => new CodeChooser(request, problem, client, trans),
     client,
     trans
