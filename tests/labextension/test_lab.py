@@ -158,6 +158,8 @@ async def test_why_a_job_waits_and_its_menu_are_seen_at_any_width_of_the_page(pa
             await expect(text).to_be_in_viewport(ratio=1)
             assert await text.evaluate(NOTHING_COVERS), width
         await page.screenshot(path=ARTEFACTS / f"jobs-{width}.png")
+    await page.reload()
+    await expect(status).to_be_in_viewport(ratio=1)
 
 
 @pytest.mark.usefixtures("jobs")

@@ -77,7 +77,9 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
     statusBar?.registerStatusItem('pai-labextension:jobs', {
       item: new StatusItem(model, trans, () => void commands.execute(SHOW)),
       align: 'left',
-      rank: 100
+      rank: 100,
+      // in a narrow window JupyterLab hides items of the usual priority
+      priority: 1
     });
   }
 };
