@@ -67,7 +67,7 @@ def log_in(hub: Hub, page: Page, name: str, password: str) -> Page:
     page.fill("#username_input", name)
     page.fill("#password_input", password)
     page.click("#login_submit")
-    page.wait_for_url("**/hub/**")
+    page.wait_for_url(re.compile("/(hub|user)/"))
     return page
 
 
@@ -295,6 +295,24 @@ def test_a_kernel_that_is_killed_for_memory_says_so_in_the_notebook(
     output = page.locator(".jp-Notebook .jp-OutputArea-output")
     expect(output).to_contain_text("The kernel was ended because the memory was not enough")
     expect(output).to_contain_text("have 768 MB")
+
+
+def test_lab_says_that_the_login_has_expired_and_goes_on_after_the_next_one(
+    hub: Hub, browser: Browser
+) -> None:
+    have_server(hub)
+    with browser.new_context(locale="en-GB") as tabs:
+        page = log_in(hub, tabs.new_page(), "carol", PASSWORD)
+        page.goto(f"{hub.url}/user/carol/lab?reset")
+        page.locator(".jp-LauncherCard", has_text="New PAI job").click()
+        page.get_by_label("Job name").fill("typed-before")
+        sentence = page.get_by_text("Your login has expired.")
+        other = tabs.new_page()
+        other.goto(f"{hub.url}/hub/logout")
+        expect(sentence.first).to_be_visible()
+        log_in(hub, other, "carol", PASSWORD)
+        expect(sentence).to_have_count(0)
+        expect(page.get_by_label("Job name")).to_have_value("typed-before")
 
 
 @contextlib.contextmanager
