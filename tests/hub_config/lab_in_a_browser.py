@@ -90,6 +90,8 @@ def compute(page: Page) -> None:
 def make_token(page: Page, url: str) -> str:
     """Make a token as the Hub's page for that does it."""
     page.goto(f"{url}/hub/token")
+    # (what the button does comes after the page)
+    page.wait_for_load_state("networkidle")
     page.get_by_role("button", name="Request new API token").click()
     result = page.locator("#token-result")
     expect(result).not_to_be_empty()

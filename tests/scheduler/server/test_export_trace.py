@@ -18,7 +18,7 @@ from pai_scheduler.simulator.trace import TraceJob, TraceRole, read_trace
 from pai_scheduler.store.history import RecordedJob
 from tests.scheduler.making import make_config, make_role
 from tests.scheduler.store.first_version import make_first_version
-from tests.testbed.scheduler import PROGRAM, RunningScheduler, clean_environ, hello_job
+from tests.testbed.scheduler import PROGRAM, StartScheduler, clean_environ, hello_job
 
 CLUSTER = "nodes: [{name: a, cpus: 64, memoryMB: 100000, storageGB: 1000}]"
 
@@ -69,23 +69,22 @@ def program(*words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-async def test_jobs_of_a_scheduler_that_runs_are_exported_and_replayed(tmp_path: Path) -> None:
-    scheduler = await asyncio.to_thread(RunningScheduler, tmp_path)
-    try:
-        async with Client(scheduler.url, "token-of-alice") as alice:
-            await alice.submit(hello_job("short", "true"))
-            await alice.submit(hello_job("long", "exec sleep 1000"))
-            async for event in alice.events("alice", "short"):
-                if event["type"] == "ended":
-                    break
-            async for event in alice.events("alice", "long"):
-                if event["type"] == "running":
-                    break
-        trace = tmp_path / "jobs.csv"
-        words = ("export-trace", trace, "--from", "2020-01-01", "--data-dir", scheduler.data_dir)
-        done = await asyncio.to_thread(program, *words)
-    finally:
-        await asyncio.to_thread(scheduler.close)
+async def test_jobs_of_a_scheduler_that_runs_are_exported_and_replayed(
+    tmp_path: Path, own_scheduler: StartScheduler
+) -> None:
+    scheduler = await asyncio.to_thread(own_scheduler)
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("short", "true"))
+        await alice.submit(hello_job("long", "exec sleep 1000"))
+        async for event in alice.events("alice", "short"):
+            if event["type"] == "ended":
+                break
+        async for event in alice.events("alice", "long"):
+            if event["type"] == "running":
+                break
+    trace = tmp_path / "jobs.csv"
+    words = ("export-trace", trace, "--from", "2020-01-01", "--data-dir", scheduler.data_dir)
+    done = await asyncio.to_thread(program, *words)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[:2] == [
         f"2 jobs are written to {trace}.",
