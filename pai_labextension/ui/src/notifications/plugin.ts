@@ -28,10 +28,11 @@ export const endedJobsPlugin: JupyterFrontEndPlugin<void> = {
   ) => {
     const trans = (translator ?? nullTranslator).load('pai_labextension');
     const open = ({ name, username }: IJob) => void app.commands.execute('pai:open-job', { name, user: username });
+    const list = () => void app.commands.execute('pai:show-jobs');
     const browser = new BrowserNotices(open, trans);
     let settings: ISettingRegistry.ISettings | null = null;
     const wanted = (job: IJob) => isWanted(read(settings), job);
-    new EndedNotices(jobs, { open, wanted, inBrowser: browser }, Notification.manager, trans);
+    new EndedNotices(jobs, { open, list, wanted, inBrowser: browser }, Notification.manager, trans);
     if (registry === null) {
       return;
     }

@@ -16,12 +16,15 @@ class Heard {
   readonly inBrowser: string[] = [];
   wanted = true;
   stoppedHere = '';
+  /** The notice that nobody has closed. */
+  isShown = '';
 
   constructor() {
     new EndedNotices(
       this as unknown as IJobsModel,
       {
         open: job => void this.opened.push(job.name),
+        list: () => void this.opened.push('all'),
         wanted: () => this.wanted,
         inBrowser: { show: (_, message) => void this.inBrowser.push(message) }
       },
@@ -29,7 +32,13 @@ class Heard {
         notify: (message, type, options) => {
           this.said.push(`${type}: ${message}`);
           options.actions![0]!.callback({} as MouseEvent);
-          return '';
+          return String(this.said.length);
+        },
+        has: id => id === this.isShown,
+        update: ({ id, message, type, actions }) => {
+          this.said.push(`${type} in ${id}: ${message}`);
+          actions![0]!.callback({} as MouseEvent);
+          return true;
         }
       },
       trans
@@ -78,6 +87,23 @@ describe('the end of a job', () => {
     model.hear([job({ name: 'a', state: 'STOPPED' })]);
     expect(model.said).toEqual(['warning: a was stopped.']);
     expect(model.opened).toEqual(['a']);
+  });
+
+  it('is told in the notice that is shown of others, however many there are, until that is closed', () => {
+    const model = new Heard();
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    model.hear(names.map(name => job({ name })));
+    model.hear([job({ name: 'a', state: 'STOPPED' }), ...names.slice(1).map(name => job({ name }))]);
+    model.isShown = '1';
+    model.hear([
+      ...['b', 'c', 'd'].map(name => job({ name, state: name === 'c' ? 'FAILED' : 'STOPPED' })),
+      job({ name: 'e' })
+    ]);
+    expect(model.said.at(-1)).toBe('error in 1: 4 jobs have failed or were stopped; the last ones: d, c, b');
+    expect(model.opened).toEqual(['a', 'all', 'all', 'all']);
+    model.isShown = '';
+    model.hear([job({ name: 'e', state: 'STOPPED' })]);
+    expect(model.said.at(-1)).toBe('warning: e was stopped.');
   });
 
   it('is told also when the scheduler did not answer meanwhile', () => {
