@@ -83,6 +83,8 @@ def test_a_server_that_starts_loads_nothing_that_is_not_needed_yet(tmp_path):
     assert set(ours.split()) == {
         "pai_labextension", "pai_labextension.extension", "pai_labextension.full_disk",
             "pai_labextension.late_routes",
+            # what notices from a kernel's start on that memory has cost it
+            "pai_labextension.kernel_memory", "pai_labextension.own_memory",
         "pai_labextension.session_address",
         # what lists kernels and starts them; how they become jobs is loaded with the first one
         "pai_labextension.kernels", "pai_labextension.kernels.manager",

@@ -69,6 +69,8 @@ VALUES = {
 KEPT_BACK = {
     # nothing in JupyterLab waits for it
     "GET /changes",
+    # the notebook server itself asks
+    "GET /schedule-times",
     "PUT /nodes/{node}",
     "GET /healthz",
     "GET ",

@@ -19,6 +19,8 @@ class _Node:
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
+    # (whatever else ran in this process may have left it off)
+    gc.enable()
     yield
     gc.unfreeze()
 
