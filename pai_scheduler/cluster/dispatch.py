@@ -233,8 +233,6 @@ class Dispatcher(SchedulerState):
         user, cluster = waiting.user, waiting.virtual_cluster
         targets: list[Assignment] = []
 
-        if not self._may_be_within(user, cluster, shape, bound, ends):
-            return None
         with self.without_reservations(), self.reservations.resumed(self.cluster, kept) as resumed:
 
             def look() -> bool:
@@ -257,22 +255,6 @@ class Dispatcher(SchedulerState):
         places = [ReservedPlace(demand, place.node, self._type_of(place)) for demand, place in pairs]
         self._keep(job_id, places, needed)
         return needed
-
-    def _may_be_within(
-        self, user: str, cluster: str, shape: Shape, bound: Bound, ends: Sequence[JobHolding]
-    ) -> bool:
-        """Return whether a job would be within its limits if all of `ends` had ended."""
-        quota = self.quota_accounting
-        if quota.is_unlimited(cluster, bound):
-            return True
-        own = [holding for holding in ends if holding.virtual_cluster == cluster]
-        amounts = [(holding.user, holding.amounts) for holding in own]
-        for whose, held in amounts:
-            quota.unbook(cluster, whose, held)
-        violation = quota.violation(cluster, user, shape.asked, bound)
-        for whose, held in amounts:
-            quota.book(cluster, whose, held)
-        return violation is None
 
     def _is_one_task(self, cluster: str, shape: Shape, bound: Bound) -> bool:
         """Return whether a job is a task that needs room on a node and nothing else: no limit, no port."""
@@ -335,10 +317,7 @@ class Dispatcher(SchedulerState):
         job_id = reservation.job_id
         order = list(self.reservations)
         place = order.index(reservation)
-        cluster = reservation.virtual_cluster
-        behind = []
-        if not self.quota_accounting.is_unlimited(cluster, Bound.GUARANTEE):
-            behind = [other for other in order[place:] if other.virtual_cluster == cluster]
+        behind = [other for other in order[place:] if other.virtual_cluster == reservation.virtual_cluster]
         for other in behind:
             self._unbook(other)
         found, bound = self._place_reserved(reservation)
@@ -366,9 +345,7 @@ class Dispatcher(SchedulerState):
         for bound in (Bound.GUARANTEE, Bound.MAXIMUM) if shape.preemptible else (Bound.GUARANTEE,):
             found = self.quota_accounting.violation(cluster, user, shape.asked, bound)
             room = self.quota_accounting.gpu_room(cluster, bound)
-            if found is None and (
-                len(shape.gang) == 1 or self.cluster.may_hold(shape.gang, room, reservation.kept)
-            ):
+            if found is None and self.cluster.may_hold(shape.gang, room, reservation.kept):
                 with self.reservations.suspended(self.cluster, [reservation]):
                     placed = self.cluster.place(shape.gang, room)
                 if placed is not None:

@@ -21,6 +21,10 @@ class Kind(NamedTuple):
         return self.cpus, self.memory_mb, self.storage_gb
 
 
+#: More tasks than a gang has.
+_MANY = 1 << 30
+
+
 class Pattern(NamedTuple):
     """Tasks that have room on one node together."""
 
@@ -34,7 +38,8 @@ class Pattern(NamedTuple):
 
 def copies(size: Sequence[int], kind: Kind, types: Sequence[str]) -> int:
     """Count how many tasks of one kind a node holds alone; `size`: cores, MB, GB, GPUs of each of `types`."""
-    most = min(free // each for free, each in zip(size, kind.sizes, strict=False) if each)
+    # (a task may ask for GPUs alone)
+    most = min((free // each for free, each in zip(size, kind.sizes, strict=False) if each), default=_MANY)
     if kind.gpus:
         by_gpus = (
             free // kind.gpus

@@ -21,7 +21,7 @@ from .exact_search import ExactSearch, best_fit_may_err, enough_gpus
 from .free_resources import FreeNodeResources, Rack
 from .node import Node
 from .node_index import NodeIndex, Size
-from .packing import Place, Room, room_of
+from .packing import Place, Room, room_for, room_of
 
 #: Ports that the scheduler chooses, the first ones first: enough for the largest job, and below Linux's
 #: ephemeral range, which starts at 32768.
@@ -161,6 +161,8 @@ class Cluster:
         """
         self._file()
         for demand, wanted in _kinds(gang):
+            if not any((*_size(demand), demand.gpus)):
+                continue  # who asks for nothing has room anywhere
             most: Mapping[str, int] = {}
             if demand.gpus:
                 types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
@@ -169,7 +171,7 @@ class Cluster:
             for name, parts in kept.items():
                 if wanted <= 0:
                     break
-                wanted -= _most_with(self._uses[name], parts, demand)
+                wanted -= _more_copies(self._uses[name], parts, demand)
             if wanted > 0 and not self._index.may_hold(_size(demand), demand.gpus, most, wanted):
                 return False
         return True
@@ -406,15 +408,21 @@ def _kinds(gang: Sequence[Demand]) -> list[tuple[Demand, int]]:
     return [(demand, sum(1 for _ in equal)) for demand, equal in groupby(gang)]
 
 
-def _most_with(use: FreeNodeResources, parts: Sequence[tuple[Demand, Assignment]], demand: Demand) -> int:
-    """Count how many tasks of a kind a node holds at most with what is free there and booked in `parts`."""
-    if demand.gpus:
-        free = len(use.gpus.get(demand.gpu_type, ())) if demand.gpu_type else use.free_gpus
-        return (free + sum([len(assignment.gpus) for _, assignment in parts])) // demand.gpus
-    if demand.cpus:
-        return max(0, use.cpus + sum([part.cpus for part, _ in parts])) // demand.cpus
-    # (a task may ask for no core at all)
-    return max(0, use.memory_mb + sum([part.memory_mb for part, _ in parts])) // max(1, demand.memory_mb)
+def _more_copies(use: FreeNodeResources, parts: Iterable[tuple[Demand, Assignment]], demand: Demand) -> int:
+    """Count how many tasks of a kind more a node would hold without what is booked in `parts`."""
+    free = _room(use)
+    gpus = Counter(free.gpus)
+    cpus, memory_mb, storage_gb = free.cpus, free.memory_mb, free.storage_gb
+    for part, assignment in parts:
+        cpus, memory_mb, storage_gb = (
+            cpus + part.cpus,
+            memory_mb + part.memory_mb,
+            storage_gb + part.storage_gb,
+        )
+        for index in assignment.gpus:
+            gpus[use.gpu_types.get(index, "")] += 1
+    more = room_for(demand, Room(use.node.name, cpus, memory_mb, storage_gb, gpus))
+    return max(0, more - room_for(demand, free))
 
 
 def _room(use: FreeNodeResources) -> Room:

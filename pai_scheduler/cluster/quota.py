@@ -64,24 +64,17 @@ class QuotaAccounting:
 
     def book(self, cluster: str, user: str, amounts: Amounts) -> None:
         """Count what somebody was given, or what is kept for them."""
-        used, gpus = self._used[cluster], 0
-        for key, count in amounts.items():
-            used[key] += count
-            if is_gpu(key):
-                gpus += count
-        self._user_gpus[cluster, user] += gpus
+        self._used[cluster].update(amounts)
+        self._user_gpus[cluster, user] += gpus_in(amounts)
 
     def unbook(self, cluster: str, user: str, amounts: Amounts) -> None:
         """Undo `book`."""
-        used, gpus = self._used[cluster], 0
-        for key, count in amounts.items():
-            if used[key] == count:
-                used.pop(key, None)
-            else:
-                used[key] -= count
-            if is_gpu(key):
-                gpus += count
-        self._user_gpus[cluster, user] -= gpus
+        used = self._used[cluster]
+        used.subtract(amounts)
+        for key in amounts:
+            if not used[key]:
+                del used[key]
+        self._user_gpus[cluster, user] -= gpus_in(amounts)
         if not self._user_gpus[cluster, user]:
             del self._user_gpus[cluster, user]
 
