@@ -305,6 +305,9 @@ class Dispatcher(SchedulerState):
             return True
         if reservation.beyond_limit:
             return reservation.virtual_cluster in self._freed_clusters
+        if len(reservation.targets) > 1 and not self._freed.isdisjoint(reservation.kept):
+            # what became free there is booked for it by now; with what is free elsewhere it may do
+            return True
         freed = [use for use in map(self.cluster.uses.get, self._freed) if use is not None]
         return any(use.could_take(demand) for demand in reservation.demands for use in freed)
 

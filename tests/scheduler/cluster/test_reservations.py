@@ -219,6 +219,20 @@ def test_others_start_beside_what_is_kept() -> None:
     assert harness.wait("another", gpu(1)) == []
 
 
+def test_a_gang_starts_with_a_part_of_what_it_was_to_get_and_what_is_free_elsewhere() -> None:
+    # (tasks without GPUs go where no GPU is, if they can choose)
+    nodes = make_node("a", cpus=2), make_node("b", cpus=1, gpus={"P100": 1})
+    harness, core = Harness(*nodes, clusters=WHOLE, limit=0), make_demand(1)
+    harness.hold("r", (core, on("a")), (core, on("a")))
+    assert harness.wait("gang", core, core) == []
+    reservation = harness.dispatcher.reservations.get("gang")
+    assert reservation is not None
+    assert reservation.nodes == ["a"]
+    harness.dispatcher.release("r", 0)
+    assert harness.decide() == ["+gang"]
+    assert harness.nodes_of("gang") == ["a", "b"]
+
+
 def test_a_reserved_job_may_start_elsewhere_and_frees_what_was_kept() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2), clusters=WHOLE, limit=0)
     harness.hold("first", (gpu(), on("a", 0)))
