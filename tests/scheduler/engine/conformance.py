@@ -247,6 +247,8 @@ class EngineConformance:
         env = {"GREETING": "it's\n$HOME 你好"}
         (launch,) = with_ssh(*await lab.prepare(lab.make(FOREVER, env=env)))
         await lab.engine.launch(launch)
+        # (its first line may be there before the engine knows of its start)
+        await lab.started(launch.task)
         await lab.printed(launch.task, "ready")
         way = await lab.engine.ssh_endpoint(launch.task)
         async with await log_in(way, launch.task.job_id) as connection:
