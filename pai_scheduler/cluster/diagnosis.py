@@ -259,7 +259,9 @@ def _nearest(rooms: Sequence[Room], demand: Demand) -> Room:
     def lack(room: Room) -> float:
         asked = {CPUS: demand.cpus, MEMORY: demand.memory_mb, STORAGE: demand.storage_gb}
         return sum(
-            max(0.0, 1 - have / asked.get(key, demand.gpus)) for key, have in amounts_in(room, demand).items()
+            max(0.0, 1 - have / wanted)
+            for key, have in amounts_in(room, demand).items()
+            if (wanted := asked.get(key, demand.gpus))
         )
 
     return min(rooms, key=lack)

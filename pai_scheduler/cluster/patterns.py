@@ -71,7 +71,9 @@ def fill(
         if kind.gpus and kind.gpu_type is None:
             names = [name for _, name in sorted((have, name) for name, have in gpus.items())]
         for name in names:
-            count = min(left[i], *(have // each for have, each in zip(free, kind.sizes, strict=True) if each))
+            fit = (have // each for have, each in zip(free, kind.sizes, strict=True) if each)
+            # (recorded jobs may ask for GPUs only)
+            count = min((left[i], *fit))
             if name is not None:
                 count = min(count, gpus[name] // kind.gpus)
                 if kind.gpu_type is None and name in room:

@@ -230,6 +230,14 @@ def test_nothing_is_missing_for_what_fits() -> None:
     assert missing(Cluster(LAB), [make_demand(gpus=2)]) is None
 
 
+def test_of_tasks_that_ask_for_gpus_only_it_is_said_which_node_comes_nearest() -> None:
+    nodes = [make_node("a", gpus={"P100": 1}), make_node("b", gpus={"P100": 2})]
+    gang = [make_demand(cpus=0, memory_mb=0, gpus=3)]
+    found = missing(Cluster(nodes), gang)
+    assert found is not None
+    assert "b comes nearest" in str(found)
+
+
 def test_only_a_few_of_many_nodes_are_named() -> None:
     cluster = Cluster([make_node(f"n{number}", gpus={"P100": 1}) for number in range(20)])
     assert str(missing(cluster, [make_demand(gpus=1)] * 21)) == (

@@ -56,6 +56,12 @@ def test_nothing_asked_for_has_its_arrangement() -> None:
     assert arrange([], []) == ()
 
 
+def test_tasks_that_ask_for_gpus_only_are_arranged() -> None:
+    gang = [make_demand(cpus=0, memory_mb=0, storage_gb=0, gpus=gpus) for gpus in (1, 2, 2)]
+    rooms = [room("a", P100=2), room("b", P100=3)]
+    check(rooms, gang, arrange(rooms, gang))
+
+
 def test_without_nodes_there_is_none() -> None:
     assert arrange([], [make_demand()]) is IMPOSSIBLE
 
