@@ -243,8 +243,16 @@ def _add_simulate(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     command.add_argument(
         "--known-times",
+        nargs="?",
+        type=_factor,
+        const=1.0,
+        metavar="FACTOR",
+        help="as if every job's time limit were so many times as long as it runs (without FACTOR: as long)",
+    )
+    command.add_argument(
+        "--estimates",
         action="store_true",
-        help="as if every job's time limit were how long it runs: what shorterFirst can bring at best",
+        help="estimate for each job that waits when it starts, and tell how true that was",
     )
     command.add_argument(
         "--without-ends",
@@ -286,3 +294,14 @@ def moment(text: str) -> int:
 def _default_data_dir() -> Path:
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base) / "pai-scheduler"
+
+
+def _factor(text: str) -> float:
+    """Read by how much limits are more than what they limit."""
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 1 <= factor <= 1000:
+        raise argparse.ArgumentTypeError(f"a number from 1 to 1000 is expected, not {text!r}")
+    return factor

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
+from math import ceil
 from pathlib import Path
 from typing import TextIO
 
@@ -21,6 +22,7 @@ from pai_scheduler.cluster.overtaking import NEVER
 from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.job.messages import msg
+from pai_scheduler.simulator import accuracy
 from pai_scheduler.simulator.measures import Fared, Measures, Times, allocations, document, measure
 from pai_scheduler.simulator.plot import draw, span_text
 from pai_scheduler.simulator.published import read_any_trace, read_nodes
@@ -50,8 +52,11 @@ def run(options: argparse.Namespace) -> int:
         raise StartError(msg("Say on which machines: --cluster FILE, with nodes."))
     cluster = _read_cluster(options.cluster)
     jobs = _read_jobs(options.trace, cluster)
-    if options.known_times:
-        jobs = [replace(job, max_run_seconds=max(1, -(-job.run_ms // 1000))) for job in jobs]
+    if options.known_times is not None:
+        jobs = [
+            replace(job, max_run_seconds=max(1, ceil(options.known_times * job.run_ms / 1000)))
+            for job in jobs
+        ]
     began = time.monotonic()
     settings = CoreSettings(
         kill_grace_seconds=0,
@@ -64,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
         cluster.definition.virtual_clusters.values(),
         settings,
         ends=not options.without_ends,
+        estimate=options.estimates,
         tell=_tell,
     )
     seconds = time.monotonic() - began
@@ -80,11 +86,15 @@ def run(options: argparse.Namespace) -> int:
             found["allocatedPercent"] = {
                 str(asked): round(taken, 3) for asked, taken in allocations(replayed).items()
             }
+        if options.estimates:
+            found["estimates"] = accuracy.document(accuracy.Accuracy.of(replayed.jobs))
         print(json.dumps(found, indent=2, ensure_ascii=False))
     elif options.without_ends:
         _print_allocations(replayed)
     else:
         _print(measure(replayed), seconds)
+        if options.estimates:
+            _print_accuracy(accuracy.Accuracy.of(replayed.jobs))
     return 0
 
 
@@ -228,6 +238,19 @@ def _print_row(name: str, fared: Fared) -> None:
         return f"{times.mean:>{width},.0f} s {times.p99:>8,.0f} s"
 
     print(f"{name:<22}{fared.jobs:>9,}  {pair(fared.completion, 16)}  {pair(fared.queueing, 14)}")
+
+
+def _print_accuracy(found: accuracy.Accuracy) -> None:
+    def share(part: int, whole: int) -> str:
+        return f"{100 * part / whole if whole else 0:.1f} %"
+
+    print()
+    print(f"{found.waited:,} jobs did not start at once; {share(found.told, found.waited)} were told when.")
+    if found.ratio is not None:
+        print(f"within half and twice {share(found.true, found.told)}")
+        print(f"started sooner        {share(found.sooner, found.told)} (in less than half the time)")
+        print(f"started later         {share(found.later, found.told)} (in more than twice the time)")
+        print(f"real wait             {found.ratio:.2f} of what was told (median)")
 
 
 def _print_allocations(replayed: Replay) -> None:

@@ -19,6 +19,7 @@ from pai_scheduler.core.events import EndCause, Ended, Event, Started, Submitted
 from pai_scheduler.core.instructions import KillTask, LaunchAttempt, Outcome, WakeAt
 from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.model import Attempt, State, Task
+from pai_scheduler.core.queries import start_of_waiting
 
 from .curve import Curve
 from .trace import TraceJob
@@ -39,6 +40,9 @@ class Replayed:
     #: how often it was stopped for others, and for how long it had run in vain by then
     preemptions: int = 0
     lost_ms: int = 0
+    #: it waited after its submission, and was said to start then; None: nobody knew
+    asked: bool = False
+    said: int | None = None
 
 
 @dataclass(slots=True)
@@ -138,12 +142,14 @@ def replay(
     *,
     ends: bool = True,
     observe: Observer | None = None,
+    estimate: bool = False,
     tell: Callable[[int], None] | None = None,
 ) -> Replay:
     """Submit all jobs at their times and go on until nothing more happens.
 
     A job that never starts is left as it waits. `ends`: False lets no job end. `observe`: told of each
-    attempt that gets its resources and each task that gives back its own; `tell`: how many were submitted.
+    attempt that gets its resources and each task that gives back its own; `estimate`: estimate for each job
+    that does not start at once when it will; `tell`: how many were submitted.
     """
     core = Core(Cluster(nodes), settings, virtual_clusters)
     ordered = sorted(jobs, key=lambda job: job.submitted)
@@ -161,13 +167,19 @@ def replay(
         while due and due[0][0] == time:
             events.append(heapq.heappop(due)[2])
         simulation.wakes.discard(time)
+        came = []
         while coming and coming[0][1].job.submitted == time:
             job_id, fared = coming.popleft()
+            came.append(job_id)
             count += 1
             simulation.curve.come(fared.job)
             events.append(Submitted(time, job_id, fared.job.user, fared.job.spec, count))
             if tell is not None and not count % _TOLD_EVERY:
                 tell(count)
         simulation.handle(events, time)
+        for job_id in came if estimate else ():
+            if job_id in core.queue:
+                replayed[job_id].asked = True
+                replayed[job_id].said = start_of_waiting(core, job_id, time)
     simulation.curve.close()
     return Replay(list(replayed.values()), simulation.curve)

@@ -164,3 +164,25 @@ def test_with_known_times_shorter_jobs_come_first_where_the_cluster_says_so(
         assert json.loads(simulate("--json", "--known-times")[1])["completionSeconds"]["mean"] == round(
             mean, 3
         )
+
+
+def test_it_tells_how_true_estimates_were(simulate: Simulate, tmp_path: Path) -> None:
+    # the limit is thrice what the job runs for: the one behind it starts in a third of the time that is told
+    (tmp_path / "jobs.csv").write_text("submitSeconds,runSeconds,gpus\n0,100,2\n0,100,2\n0,100,1\n")
+    (tmp_path / "cluster.yaml").write_text("nodes: [{name: a, gpus: {t: 2}}]")
+    said = simulate("--estimates", "--known-times", "3")[1]
+    assert "2 jobs did not start at once; 100.0 % were told when." in said
+    assert "started sooner        100.0 %" in said
+    found = json.loads(simulate("--estimates", "--known-times", "--json")[1])["estimates"]
+    assert found == {
+        "startedAtOnce": 1,
+        "waited": 2,
+        "notEstimated": 0,
+        "withinFactor2": 2,
+        "sooner": 0,
+        "later": 0,
+        "medianRatio": 1.0,
+    }
+    assert "estimates" not in json.loads(simulate("--json")[1])
+    with pytest.raises(SystemExit):
+        simulate("--known-times", "0.5")
