@@ -1,16 +1,17 @@
-"""How long until a task's command runs in a container: as Docker alone has it, through the engine, with SSH.
+"""How long until a task's command runs: in a container, and on the process engine.
 
-    python -m tests.benchmarks.first_instruction [rounds]
+    python -m tests.benchmarks.first_instruction [--processes] [rounds]
 
-Milliseconds from the asking until the command reads the clock, the three ways in turn; median and worst of
-all rounds but the first, in which Docker warms up.
+In a container that is as Docker alone has it, through the engine, and with SSH. Milliseconds from the asking
+until the command reads the clock, the ways in turn; median, 95 % and worst of
+all rounds but the first, in which Docker warms up. `--processes`: the process engine only.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from tests.scheduler.engine.ssh_tasks import with_ssh
 from tests.testbed.docker import docker_host
 from tests.testbed.images import debian_image
 
+from . import first_instruction_processes as processes
 from .rows import Against, Goal, Row
 
 _COMMAND = "date +%s%N"
@@ -83,7 +85,8 @@ async def _measure(rounds: int) -> dict[str, list[float]]:
 
 
 def rows(*, short: bool) -> Iterator[Row]:
-    """Measure the ways of the engine beside Docker alone."""
+    """Measure the process engine beside a shell and sbatch, then the ways of Docker's beside Docker alone."""
+    yield from _rows_of_processes(asyncio.run(processes.measure(1 if short else 40)))
     times = asyncio.run(_measure(1 if short else 20))
     theirs = tuple(times.pop("Docker alone"))
     for way, found in times.items():
@@ -97,6 +100,37 @@ def rows(*, short: bool) -> Iterator[Row]:
         )
 
 
+def _rows_of_processes(times: dict[str, list[float]]) -> Iterator[Row]:
+    for way, peer, goal in (
+        (processes.ENGINE, processes.SHELL, None),
+        (processes.SUBMIT, processes.SBATCH, Goal(Against.VALUE, at_most=15)),
+    ):
+        yield Row(
+            measure=f"first instruction as a process: {way}",
+            unit="ms",
+            ours=tuple(times[way]),
+            peer=peer if peer in times else "",
+            theirs=tuple(times.get(peer, ())),
+            goal=goal,
+        )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("rounds", type=int, nargs="?", default=20)
+    parser.add_argument("--processes", action="store_true")
+    options = parser.parse_args()
+    times = asyncio.run(processes.measure(options.rounds))
+    if not options.processes:
+        times |= asyncio.run(_measure(options.rounds))
+    for name, found in times.items():
+        late = sorted(found)[len(found) * 95 // 100]
+        print(
+            f"{name:18} median {statistics.median(found):6.1f} ms, 95 % {late:6.1f} ms, "
+            f"worst {max(found):6.1f} ms"
+        )
+
+
 if __name__ == "__main__":
-    for name, found in asyncio.run(_measure(int(sys.argv[1]) if len(sys.argv) > 1 else 20)).items():
-        print(f"{name:18} median {statistics.median(found):6.1f} ms, worst {max(found):6.1f} ms")
+    main()

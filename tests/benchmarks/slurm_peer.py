@@ -47,24 +47,32 @@ JobAcctGatherType=jobacct_gather/none
 SwitchType=switch/none
 SchedulerType=sched/builtin
 PriorityType=priority/basic
-SchedulerParameters=defer,batch_sched_delay=0,sched_min_interval=50000,default_queue_depth=1000,max_rpc_cnt=150
+SchedulerParameters={parameters}
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 MaxJobCount=2000000
 MinJobAge=10
 ReturnToService=2
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node_port} CPUs=4 State=UNKNOWN
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node_port} CPUs={cpus} State=UNKNOWN
 PartitionName=all Nodes=n1 Default=YES MaxTime=INFINITE State=UP
 """
+#: Many submits in a moment are taken first and looked at together (Slurm's own guide to throughput) …
+_FOR_MANY = "defer,batch_sched_delay=0,sched_min_interval=50000,default_queue_depth=1000,max_rpc_cnt=150"
+#: … or each is looked at as soon as it comes.
+_FOR_ONE = "batch_sched_delay=0,sched_min_interval=0,default_queue_depth=1000"
 
 
 class SlurmPeer:
-    """Slurm's controller, one node, and its REST service on a socket."""
+    """Slurm's controller, one node with so many `cpus`, and its REST service on a socket.
 
-    def __init__(self, folder: Path, account: int) -> None:
+    `at_once`: a job is looked at as soon as it is submitted, and not together with those that follow.
+    """
+
+    def __init__(self, folder: Path, account: int, *, cpus: int, at_once: bool) -> None:
         self._folder, self._account = folder, account
+        self._cpus, self._parameters = cpus, _FOR_ONE if at_once else _FOR_MANY
         self._started: list[subprocess.Popen[bytes]] = []
-        self._body = {
+        self._body: dict[str, Any] = {
             "job": {
                 "name": "job",
                 "current_working_directory": "/",
@@ -77,7 +85,7 @@ class SlurmPeer:
 
     @classmethod
     @contextmanager
-    def open(cls) -> Iterator[Self]:
+    def open(cls, *, cpus: int = 4, at_once: bool = False) -> Iterator[Self]:
         """Start it; CannotError: something is missing."""
         missing = [name for name in _PROGRAMS if shutil.which(name, path=_path()) is None]
         if missing:
@@ -85,7 +93,7 @@ class SlurmPeer:
         if os.geteuid() != 0:
             raise CannotError("only root can start it")
         folder = Path(tempfile.mkdtemp(prefix="pai-slurm-"))
-        peer = cls(folder, 65534)
+        peer = cls(folder, 65534, cpus=cpus, at_once=at_once)
         try:
             peer._start()
             yield peer
@@ -121,6 +129,22 @@ class SlurmPeer:
         """Make a request that submits a job which has to wait."""
         return "job", http_request(f"/slurm/{self._version}/job/submit", self._body, {})
 
+    def request_for(self, script: str) -> bytes:
+        """Make a request that submits a job of one processor which runs a script."""
+        job = {**self._body["job"], "cpus_per_task": 1, "standard_output": "/dev/null"}
+        return http_request(f"/slurm/{self._version}/job/submit", {"job": job, "script": script}, {})
+
+    def sbatch(self, script: Path) -> None:
+        """Submit a script with `sbatch`; what it prints is lost."""
+        answer = self._answer("sbatch", "--output=/dev/null", "--cpus-per-task=1", str(script))
+        assert answer.returncode == 0, answer.stderr
+
+    def unfinished(self) -> int:
+        """Return how many jobs wait or run."""
+        answer = self._answer("squeue", "--noheader", "--format=%i", "--states=PENDING,RUNNING,COMPLETING")
+        assert answer.returncode == 0, answer.stderr
+        return len(answer.stdout.split())
+
     def _start(self) -> None:
         folder, host = self._folder, socket.gethostname().partition(".")[0]
         folder.chmod(0o755)
@@ -132,7 +156,14 @@ class SlurmPeer:
         key.chmod(0o600)
         port, node_port = free_ports(2)
         (folder / "slurm.conf").write_text(
-            _CONFIGURATION.format(host=host, port=port, node_port=node_port, folder=folder)
+            _CONFIGURATION.format(
+                host=host,
+                port=port,
+                node_port=node_port,
+                folder=folder,
+                cpus=self._cpus,
+                parameters=self._parameters,
+            )
         )
         (folder / "cgroup.conf").write_text("")
         munge = folder / "munge"

@@ -120,7 +120,11 @@ class _Client(asyncio.Protocol):
         if self._begin > self._until:
             self._end(None)
             return
-        self._name, request = self._request()
+        try:
+            self._name, request = self._request()
+        except StopIteration:
+            self._end(None)
+            return
         self._transport.write(request)
 
     def _end(self, error: Exception | None) -> None:
@@ -143,7 +147,10 @@ async def submit(
     seconds: float,
     servers: Sequence[psutil.Process],
 ) -> Load:
-    """Submit with so many clients for so long; `request` makes the next job's name and its request."""
+    """Submit with so many clients for so long; `request` makes the next job's name and its request.
+
+    It raises StopIteration where there is no other: then the load ends before its time.
+    """
     load = Load()
     cpu, begin = cpu_seconds(servers), time.perf_counter()
     made = [await connect(lambda: _Client(request, load, begin + seconds)) for _ in range(clients)]
