@@ -153,7 +153,7 @@ class _Task:
         pipes = [os.pipe() for _ in range(2)]
         report, report_write = os.pipe()
         try:
-            self._pid = os.fork()
+            self._pid = self._group.fork()
         except OSError as error:
             return {"kind": "exec", "errno": error.errno or 0}
         if self._pid == 0:
@@ -289,8 +289,9 @@ def _become(spec: LaunchSpec, work: Path, group: TaskGroup, outputs: list[int], 
         os.setsid()
         signal.set_wakeup_fd(-1)
         for number in signal.valid_signals():
-            with contextlib.suppress(OSError):
-                signal.signal(number, signal.SIG_DFL)
+            if signal.getsignal(number) is not signal.SIG_DFL:
+                with contextlib.suppress(OSError):
+                    signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it died before it could be followed

@@ -12,10 +12,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from .group_fork import fork_into
 from .task_folder import GroupSpec
 
 #: Files that count OOM kills in a line `oom_kill <n>`, in version 2 and version 1 of cgroups.
 _OOM_COUNTERS = ("memory.events", "memory.oom_control")
+#: A file of version 1 only, through which single threads are moved.
+_ONE_THREAD = "tasks"
 
 
 class TaskGroup:
@@ -24,18 +27,41 @@ class TaskGroup:
     def __init__(self, specs: Sequence[GroupSpec]) -> None:
         self._specs = specs
         self._paths = [Path(spec["path"]) for spec in specs]
+        #: where this process was made, so that it need not go there
+        self._born_in: Path | None = None
 
     def make(self) -> None:
         """Make the groups and set their limits; OSError where that fails."""
         for path, spec in zip(self._paths, self._specs, strict=True):
             path.mkdir(parents=True, exist_ok=True)
             for name, value in spec["files"]:
-                (path / name).write_text(value)
+                _write(path / name, value)
+
+    def fork(self) -> int:
+        """Fork as `os.fork` does; the child has to join. Where the kernel can, it is in its group already."""
+        for path in self._paths:
+            if (path / _ONE_THREAD).exists():
+                continue
+            try:
+                pid = fork_into(str(path))
+            except OSError:  # an older kernel, or a container that does not let us: the child goes by itself
+                break
+            if pid == 0:
+                self._born_in = path
+            return pid
+        return os.fork()
 
     def join(self) -> None:
-        """Move the calling process into the groups."""
+        """Move the calling process, which has one thread, into the groups."""
         for path in self._paths:
-            (path / "cgroup.procs").write_text("0")
+            if path == self._born_in:
+                continue
+            try:
+                # version 1 only: for a thread that moves itself the kernel need not stop all forks, for
+                # 10 ms and more
+                _write(path / _ONE_THREAD, "0")
+            except OSError:
+                _write(path / "cgroup.procs", "0")
 
     def oom_kills(self) -> int:
         """Count the processes that the kernel ended for the memory limit."""
@@ -96,6 +122,17 @@ class TaskGroup:
                 with contextlib.suppress(OSError, ValueError):
                     return int((path / name).read_text()) - _field(path / "memory.stat", cache)
         return None
+
+
+def _write(file: Path, value: str) -> None:
+    opened = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(opened, value.encode())
+    except OSError as error:
+        error.filename = str(file)
+        raise
+    finally:
+        os.close(opened)
 
 
 def _field(file: Path, name: str) -> int:
