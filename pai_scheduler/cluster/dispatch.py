@@ -257,10 +257,10 @@ class Dispatcher(SchedulerState):
         return needed
 
     def _is_one_task(self, cluster: str, shape: Shape, bound: Bound) -> bool:
-        """Return whether a job is a task that needs room on a node and nothing else: no limit, no port."""
+        """Return whether a job is a task that needs room on a node only: no limit, no other's port."""
         return (
             len(shape.gang) == 1
-            and not shape.gang[0].ports
+            and self.cluster.needs_room_only(shape.gang[0])
             and self.quota_accounting.is_unlimited(cluster, bound)
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from types import MappingProxyType
 
@@ -101,7 +101,7 @@ class Cluster:
         `gpu_room`: how many GPUs of each type may be taken at most; None: as many as there are. `closely`:
         where best fit finds no room, the exact search is asked, which uses up steps that decisions need.
         """
-        needs_room_only = len(gang) == 1 and gpu_room is None and not gang[0].ports
+        needs_room_only = len(gang) == 1 and gpu_room is None and self.needs_room_only(gang[0])
         if needs_room_only and self._refused_at == self._released and gang[0] in self._refused:
             return None
         kept = self._ports_of(gang)
@@ -118,6 +118,10 @@ class Cluster:
         if placed is None and needs_room_only:
             self._remember_refusal(gang[0])
         return placed
+
+    def needs_room_only(self, demand: Demand) -> bool:
+        """Return whether a task has all it needs where there is room: no other's ports are in its way."""
+        return not demand.ports or (not self.shares_host_ports and _own_ports(demand.ports) is not None)
 
     def _remember_refusal(self, demand: Demand) -> None:
         """A task found no room: nor will it as long as nothing is released."""
@@ -338,34 +342,18 @@ class Cluster:
         return None if found is None else found[0]
 
     def _choose_ports(
-        self, use: FreeNodeResources, requests: Sequence[PortRequest], kept: set[int]
-    ) -> dict[str, tuple[int, ...]] | None:
+        self, use: FreeNodeResources, requests: tuple[PortRequest, ...], kept: set[int]
+    ) -> Mapping[str, tuple[int, ...]] | None:
         """Choose the ports: fixed ones as asked, others in turn, so that one just freed rests a while.
 
         None of those `kept` for other tasks of the gang is chosen.
         """
-        chosen: dict[str, tuple[int, ...]] = {}
-        others = use.ports if self.shares_host_ports else frozenset()
-        taken = set(fixed_ports(requests))
-        position = self._next_port if self.shares_host_ports else 0
-        for request in requests:
-            if request.begin_at:
-                chosen[request.label] = tuple(range(request.begin_at, request.begin_at + request.count))
-                continue
-            found: list[int] = []
-            for _ in range(len(PORT_RANGE)):
-                if len(found) == request.count:
-                    break
-                port = PORT_RANGE[position % len(PORT_RANGE)]
-                position += 1
-                if port not in taken and port not in kept and port not in others:
-                    found.append(port)
-                    taken.add(port)
-            if len(found) < request.count:
-                return None
-            chosen[request.label] = tuple(found)
-        if self.shares_host_ports:
-            self._next_port = position % len(PORT_RANGE)
+        if not self.shares_host_ports:
+            return _own_ports(requests)
+        found = _choose(requests, self._next_port, use.ports, kept)
+        if found is None:
+            return None
+        chosen, self._next_port = found
         return chosen
 
     def _file(self) -> None:
@@ -397,6 +385,38 @@ class Cluster:
 def hardest_first(gang: Sequence[Demand]) -> list[int]:
     """Return the order in which the tasks of a gang choose, by their places in it."""
     return sorted(range(len(gang)), key=lambda i: (-gang[i].gpus, -gang[i].cpus, -gang[i].memory_mb))
+
+
+def _choose(
+    requests: Sequence[PortRequest], position: int, others: Collection[int], kept: Collection[int]
+) -> tuple[Mapping[str, tuple[int, ...]], int] | None:
+    """Choose ports from a place in the range on, no other's; return also the place behind them."""
+    chosen: dict[str, tuple[int, ...]] = {}
+    taken = set(fixed_ports(requests))
+    for request in requests:
+        if request.begin_at:
+            chosen[request.label] = tuple(range(request.begin_at, request.begin_at + request.count))
+            continue
+        found: list[int] = []
+        for _ in range(len(PORT_RANGE)):
+            if len(found) == request.count:
+                break
+            port = PORT_RANGE[position % len(PORT_RANGE)]
+            position += 1
+            if port not in taken and port not in kept and port not in others:
+                found.append(port)
+                taken.add(port)
+        if len(found) < request.count:
+            return None
+        chosen[request.label] = tuple(found)
+    return chosen, position % len(PORT_RANGE)
+
+
+@lru_cache(maxsize=512)
+def _own_ports(requests: tuple[PortRequest, ...]) -> Mapping[str, tuple[int, ...]] | None:
+    """Choose the ports of a task that has all of them for itself: always the same."""
+    found = _choose(requests, 0, (), ())
+    return None if found is None else found[0]
 
 
 def _size(demand: Demand) -> Size:

@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.dispatch import Dispatcher, Start
+from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
 from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.job.spec import TaskRole
 
 from .checker import Held, faults
 from .numpy_scan import NumpyScan
@@ -84,13 +85,17 @@ def make_nodes(count: int) -> list[Node]:
 
 
 def make_demands(case: Case) -> list[Demand]:
-    """Make the shapes: 1, 2, 4 or 8 GPUs and cores and memory with them, a little less in each round."""
+    """Make the shapes: 1, 2, 4 or 8 GPUs and cores and memory with them, a little less in each round.
+
+    Each has the ports that every task of a job has.
+    """
     demands = []
     for number in range(case.shapes):
         gpus = 1 << number % 4
         less = number // 4
         memory = gpus * (60_000 if case.scarce else 32_000) - less
-        demands.append(Demand(8 * gpus, max(1, min(memory, MEMORY_MB - less)), 1, gpus))
+        memory = max(1, min(memory, MEMORY_MB - less))
+        demands.append(Demand(8 * gpus, memory, 1, gpus, ports=TaskRole("", "").all_ports))
     return demands
 
 
@@ -106,6 +111,8 @@ class Turnover:
         self.case = case
         self.demands = make_demands(case)
         self.running: deque[str] = deque()
+        #: who was stopped for another, and ends next
+        self.stopped: deque[str] = deque()
         self.now = 0
         self.came = 0
         self.asked: dict[str, Demand] = {}
@@ -125,7 +132,11 @@ class Turnover:
     def decide(self) -> int:
         """Take what is decided; return how many start."""
         self.now += 1
-        started = [one for one in self.dispatcher.decide(self.now) if isinstance(one, Start)]
+        decisions = self.dispatcher.decide(self.now)
+        started = [one for one in decisions if isinstance(one, Start)]
+        for one in decisions:
+            if isinstance(one, Preempt):
+                self.stopped.extend(one.victims)
         self.starts += [(self.now, one) for one in started]
         self.running.extend(one.job_id for one in started)
         return len(started)
@@ -142,11 +153,15 @@ class Turnover:
 
     def end(self) -> int:
         """Let the next job end, task by task; return how many start."""
-        job_id = self.running.popleft()
+        job_id = (self.stopped or self.running).popleft()
+        while (job_id, 0) in self.ends:
+            # (it was stopped before its turn)
+            job_id = self.running.popleft()
         return sum(self.release(job_id, place) for place in range(self.case.gang))
 
     def release(self, job_id: str, place: int) -> int:
         """Let a task of a job end."""
+        self.now += 1
         self.ends[job_id, place] = self.now
         self.dispatcher.release(job_id, place)
         return self.decide()

@@ -13,7 +13,7 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.dispatch import Decision, Dispatcher, Start
 from pai_scheduler.cluster.node import Node, NodeState
-from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.cluster.plain import PlainCluster, PlainDispatcher
 from tests.scheduler.making import make_demand, make_node
@@ -26,7 +26,9 @@ class Workload:
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
-        self.ports = chance.random() < 0.15
+        self.shares_ports = chance.random() < 0.15
+        #: (where ports are each node's own, every job may have some, as real ones have)
+        self.ports = chance.choice((0.5, 1)) if self.shares_ports else chance.choice((0, 0.5, 1))
         self.large = chance.random() < 0.3
         self.even = chance.random() < 0.5
         self.racks = chance.choice((0, 0, 2))
@@ -37,8 +39,8 @@ class Workload:
         gangs = chance.choice((0, 0.2, 0.6))
         self.gangs = [self.make_gang(demands, gangs) for _ in range(2 * len(demands))]
         limit = chance.choice((0, 1, 3, 10, 1000))
-        plain = PlainCluster(self.nodes, shares_host_ports=self.ports)
-        fast = Cluster(self.nodes, shares_host_ports=self.ports)
+        plain = PlainCluster(self.nodes, shares_host_ports=self.shares_ports)
+        fast = Cluster(self.nodes, shares_host_ports=self.shares_ports)
         self.priorities = chance.choice(((0,), (0,), (0, 0, -5)))
         # (between virtual clusters it is by the first of each who is worth a try that they take turns)
         tries_all = len(self.clusters) == 1
@@ -84,8 +86,11 @@ class Workload:
         chance = self.chance
         gpus = chance.choice((0, 1, 1, 2, 4, 8))
         ports = []
-        if self.ports and chance.random() < 0.5:
-            ports = [PortRequest("web", chance.choice((0, 5000, 5001, 5002)), 1)]
+        if chance.random() < self.ports:
+            ports = [PortRequest("web", chance.choice((0, 0, 5000, 5001, 5002)), 1)]
+        if not self.shares_ports and chance.random() < 0.02:
+            # more than there are to choose from
+            ports = [PortRequest("many", 0, len(PORT_RANGE) + 1)]
         return make_demand(
             chance.choice((1, 2, 4)) * max(1, gpus),
             memory_mb=chance.choice((10, 100, 400)) * max(1, gpus // 2),
