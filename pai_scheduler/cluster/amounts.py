@@ -50,9 +50,11 @@ def of_gang(gang: Iterable[Demand]) -> Counter[str]:
 
 def of_task(demand: Demand, assignment: Assignment, nodes: Mapping[str, Node]) -> Counter[str]:
     """Return what a task was given; the type of its GPUs is that of its node's."""
-    node = nodes.get(assignment.node)
-    types = {gpu.index: gpu.type for gpu in node.gpus} if node is not None else {}
-    gpu_type = demand.gpu_type or next((types[i] for i in assignment.gpus if i in types), "")
+    gpu_type = demand.gpu_type
+    if not gpu_type:
+        node = nodes.get(assignment.node)
+        gpus = node.gpus if node is not None else ()
+        gpu_type = next((gpu.type for i in assignment.gpus for gpu in gpus if gpu.index == i), "")
     total: Counter[str] = Counter()
     _add(total, demand, gpu_type)
     return total
@@ -60,7 +62,7 @@ def of_task(demand: Demand, assignment: Assignment, nodes: Mapping[str, Node]) -
 
 def gpus_in(amounts: Amounts) -> int:
     """Count the GPUs of all types."""
-    return sum(count for key, count in amounts.items() if is_gpu(key))
+    return sum([count for key, count in amounts.items() if key.startswith(ANY_GPU)])
 
 
 def describe(key: str, amount: int) -> Message:

@@ -79,10 +79,23 @@ class _VirtualCluster:
         self._firm_together: Counter[str] = Counter()
         self._groups: list[_Group] = []
         self._over: list[JobHolding] | None = None
+        #: what has come since somebody asked: where there is no limit, nobody ever does
+        self._new: dict[str, JobHolding] = {}
 
-    def set(self, holding: JobHolding, *, here: bool) -> None:
-        """Know what a job holds by now; not `here`: it is not counted any more."""
+    def add(self, holding: JobHolding) -> None:
+        """Count a job from now on."""
         self._over = None
+        self._new[holding.job_id] = holding
+
+    def change(self, holding: JobHolding, *, here: bool) -> None:
+        """Know that a job holds less by now; not `here`: it is not counted any more."""
+        self._over = None
+        if holding.job_id not in self._new:
+            self._set(holding, here=here)
+        elif not here:
+            del self._new[holding.job_id]
+
+    def _set(self, holding: JobHolding, *, here: bool) -> None:
         if not holding.preemptible:
             self._firm_together.subtract(self._firm.pop(holding.job_id, {}))
             if here:
@@ -118,6 +131,9 @@ class _VirtualCluster:
     def over(self, limits: Amounts) -> list[JobHolding]:
         """List who borrows, oldest first."""
         if self._over is None:
+            for holding in self._new.values():
+                self._set(holding, here=True)
+            self._new.clear()
             left = Counter(limits)
             left.subtract(self._firm_together)
             self._over = []
@@ -143,13 +159,13 @@ class Borrowing:
     def add(self, holding: JobHolding) -> None:
         """Count a job."""
         if not holding.ending:
-            self._clusters.setdefault(holding.virtual_cluster, _VirtualCluster()).set(holding, here=True)
+            self._clusters.setdefault(holding.virtual_cluster, _VirtualCluster()).add(holding)
 
     def change(self, holding: JobHolding) -> None:
         """Know that a job holds less by now; nothing, or it is being stopped: it does not count any more."""
         known = self._clusters.get(holding.virtual_cluster)
         if known is not None:
-            known.set(holding, here=bool(holding.tasks) and not holding.ending)
+            known.change(holding, here=bool(holding.tasks) and not holding.ending)
 
     def over(self, virtual_cluster: str, limits: Amounts) -> list[JobHolding]:
         """List the jobs of a virtual cluster that hold what goes beyond its guarantee, oldest first.

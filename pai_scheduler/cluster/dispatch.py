@@ -85,6 +85,7 @@ class Dispatcher(SchedulerState):
             again = self._look(now, decisions)
         self._stirred = self._stirred_all = False
         self._freed.clear()
+        self._rooms = None
         self._freed_clusters.clear()
         return decisions
 
@@ -285,6 +286,7 @@ class Dispatcher(SchedulerState):
             amounts,
             frozenset(holding.job_id for holding in needed),
             self.quota_accounting.violation(cluster, user, amounts, Bound.GUARANTEE) is None,
+            self.queue.shape(job_id).size,
         )
         self.version += 1
         self._book(reservation)
@@ -320,7 +322,10 @@ class Dispatcher(SchedulerState):
         job_id = reservation.job_id
         order = list(self.reservations)
         place = order.index(reservation)
-        behind = [other for other in order[place:] if other.virtual_cluster == reservation.virtual_cluster]
+        cluster = reservation.virtual_cluster
+        behind = []
+        if not self.quota_accounting.is_unlimited(cluster, Bound.GUARANTEE):
+            behind = [other for other in order[place:] if other.virtual_cluster == cluster]
         for other in behind:
             self._unbook(other)
         found, bound = self._place_reserved(reservation)
@@ -329,7 +334,6 @@ class Dispatcher(SchedulerState):
         reservation.beyond_limit = isinstance(found, QuotaViolation)
         if isinstance(found, list):
             self._unbook(reservation)
-            self.reservations.pop(self.cluster, job_id)
             shape = self.queue.shape(job_id)
             self._start(job_id, found, now, decisions, borrows=bound is Bound.MAXIMUM)
             self._reservation_ended(reservation, shape)
@@ -342,15 +346,23 @@ class Dispatcher(SchedulerState):
     def _place_reserved(
         self, reservation: Reservation
     ) -> tuple[list[Assignment] | QuotaViolation | None, Bound]:
-        """Place a job as if nothing were kept for it, within its guarantee, else beyond; see `_place`."""
+        """Place a job as if nothing were kept for it, within its guarantee, else beyond; see `_place`.
+
+        Where it has room, nothing is kept for it any more.
+        """
         user, cluster = reservation.user, reservation.virtual_cluster
         shape, found = self.queue.shape(reservation.job_id), None
         for bound in (Bound.GUARANTEE, Bound.MAXIMUM) if shape.preemptible else (Bound.GUARANTEE,):
             found = self.quota_accounting.violation(cluster, user, shape.asked, bound)
             room = self.quota_accounting.gpu_room(cluster, bound)
-            if found is None and self.cluster.may_hold(shape.gang, room, reservation.kept):
+            # (one task is placed as quickly as it is counted)
+            if found is None and (
+                len(shape.gang) == 1 or self.cluster.may_hold(shape.gang, room, reservation.kept)
+            ):
                 with self.reservations.suspended(self.cluster, [reservation]):
                     placed = self.cluster.place(shape.gang, room)
+                    if placed is not None:
+                        self.reservations.pop(self.cluster, reservation.job_id)
                 if placed is not None:
                     return placed, bound
         return found, bound
@@ -365,16 +377,14 @@ class Dispatcher(SchedulerState):
         size = line.virtual_cluster, line.shape.size
         if self._turns_left(size):
             return True
-        self._turned_away.setdefault(size, SortedDict())[line.head] = line
+        if size not in self._turned_away:
+            self._turned_away[size] = SortedDict()
+        self._turned_away[size][line.head] = line
         return False
 
     def _turns_left(self, size: _Size) -> int:
         """Count for how many jobs of a size something may be kept beside those for which it is."""
-        taken = sum(
-            one.virtual_cluster == size[0] and self.queue.shape(one.job_id).size == size[1]
-            for one in self.reservations
-        )
-        return max(0, MOST_RESERVATIONS - taken)
+        return max(0, MOST_RESERVATIONS - self.reservations.of_size(*size))
 
     def _reopen_due(self, line: ShapeQueue[Shape]) -> None:
         """The first of a line was overtaken too often: try it again, where something can be kept for it."""

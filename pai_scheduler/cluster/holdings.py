@@ -29,6 +29,9 @@ class Holdings(Mapping[str, JobHolding]):
     def __getitem__(self, job_id: str) -> JobHolding:
         return self._holdings[job_id]
 
+    def __contains__(self, job_id: object) -> bool:
+        return job_id in self._holdings
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._holdings)
 

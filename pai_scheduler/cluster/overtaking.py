@@ -69,9 +69,13 @@ class _Log:
 
     def add(self, start: StartedJob) -> None:
         self.length += 1
-        self._ranks.setdefault(start.virtual_cluster, SortedList()).add(start.rank)
-        for name in (start.virtual_cluster, None):
-            self._orders.setdefault((name, start.within), SortedList()).add(start.order)
+        if start.virtual_cluster not in self._ranks:
+            self._ranks[start.virtual_cluster] = SortedList()
+        self._ranks[start.virtual_cluster].add(start.rank)
+        for key in ((start.virtual_cluster, start.within), (None, start.within)):
+            if key not in self._orders:
+                self._orders[key] = SortedList()
+            self._orders[key].add(start.order)
 
     def count(self, head: Head) -> int:
         """Count those that overtook a job, were it there all the time."""
@@ -129,7 +133,9 @@ class Overtaking(Generic[Line]):
             counted.overtaken, counted.logged = overtaken, self._log.count(head)
         if due_at != NEVER and counted.overtaken < due_at:
             counted.left = due_at - counted.overtaken
-            self._by_rank.setdefault(head.virtual_cluster, SortedDict())[head.position] = line
+            if head.virtual_cluster not in self._by_rank:
+                self._by_rank[head.virtual_cluster] = SortedDict()
+            self._by_rank[head.virtual_cluster][head.position] = line
             self._by_order[head.order] = line
         return counted.overtaken >= due_at
 
@@ -154,10 +160,11 @@ class Overtaking(Generic[Line]):
         return due
 
     def _overtaken_by(self, start: StartedJob) -> list[Line]:
-        mine = self._by_rank.get(start.virtual_cluster, SortedDict())
-        passed = list(mine.irange(None, (start.rank,), inclusive=(True, False)))
-        lines: list[Line] = [mine[position] for position in passed]
-        if len(mine) < len(self._by_order):
+        mine = self._by_rank.get(start.virtual_cluster)
+        lines: list[Line] = []
+        if mine is not None:
+            lines += [mine[passed] for passed in mine.irange(None, (start.rank,), inclusive=(True, False))]
+        if mine is None or len(mine) < len(self._by_order):
             orders = self._by_order.irange(None, (start.order,), inclusive=(True, False))
             others = [self._by_order[order] for order in orders]
             lines += [

@@ -50,6 +50,8 @@ class Cluster:
         self._second_look = ExactSearch()
         #: how often something was released, and the tasks that have found no room since the last time
         self._released = self._refused_at = 0
+        #: how often anything was booked or released
+        self.changes = 0
         self._refused: set[Demand] = set()
         self._racks: dict[str, Rack] = {}
         for number, node in enumerate(nodes):
@@ -237,6 +239,7 @@ class Cluster:
 
     def occupy(self, demand: Demand, assignment: Assignment) -> None:
         """Book what runs already (after a restart); of a node that is gone, only the ports count."""
+        self.changes += 1
         if self.shares_host_ports:
             self._ports.update(_numbers(assignment))
         use = self._uses.get(assignment.node)
@@ -247,6 +250,7 @@ class Cluster:
     def release(self, demand: Demand, assignment: Assignment) -> None:
         """Release what a task had."""
         self._released += 1
+        self.changes += 1
         if self.shares_host_ports:
             self._ports.difference_update(_numbers(assignment))
         use = self._uses.get(assignment.node)

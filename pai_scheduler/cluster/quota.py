@@ -64,19 +64,25 @@ class QuotaAccounting:
 
     def book(self, cluster: str, user: str, amounts: Amounts) -> None:
         """Count what somebody was given, or what is kept for them."""
-        self._used[cluster].update(amounts)
-        self._user_gpus[cluster, user] += gpus_in(amounts)
+        used = self._used[cluster]
+        for key, count in amounts.items():
+            used[key] += count
+        if gpus := gpus_in(amounts):
+            self._user_gpus[cluster, user] += gpus
 
     def unbook(self, cluster: str, user: str, amounts: Amounts) -> None:
         """Undo `book`."""
         used = self._used[cluster]
-        used.subtract(amounts)
-        for key in amounts:
-            if not used[key]:
+        for key, count in amounts.items():
+            left = used[key] - count
+            if left:
+                used[key] = left
+            else:
                 del used[key]
-        self._user_gpus[cluster, user] -= gpus_in(amounts)
-        if not self._user_gpus[cluster, user]:
-            del self._user_gpus[cluster, user]
+        if gpus := gpus_in(amounts):
+            self._user_gpus[cluster, user] -= gpus
+            if not self._user_gpus[cluster, user]:
+                del self._user_gpus[cluster, user]
 
     def used(self, cluster: str) -> Amounts:
         """Return what a virtual cluster's jobs hold, and what is kept for them."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -40,6 +41,8 @@ class Reservation:
     amounts: Amounts
     awaits: frozenset[str]
     within: bool
+    #: the same for jobs of about the same size
+    size: Hashable = None
     #: each once, in the order of its tasks
     nodes: Sequence[str] = field(init=False)
     #: what its tasks ask for, each kind once
@@ -76,6 +79,8 @@ class Reservations:
         self._within: dict[str, Reservation] = {}
         self._beyond: dict[str, Reservation] = {}
         self._on_node: dict[str, dict[str, Reservation]] = {}
+        #: how many there are for jobs of one size in a virtual cluster
+        self._sizes: Counter[tuple[str, Hashable]] = Counter()
 
     def __len__(self) -> int:
         return len(self._reservations)
@@ -89,6 +94,10 @@ class Reservations:
     def get(self, job_id: str) -> Reservation | None:
         """Find the reservation of a job."""
         return self._reservations.get(job_id)
+
+    def of_size(self, virtual_cluster: str, size: Hashable) -> int:
+        """Count those for the jobs of one size in a virtual cluster."""
+        return self._sizes[virtual_cluster, size]
 
     def kept(self) -> Mapping[str, Sequence[tuple[Demand, Assignment]]]:
         """Return all that is booked for reservations, by node."""
@@ -111,6 +120,7 @@ class Reservations:
     def add(self, cluster: Cluster, reservation: Reservation) -> None:
         """Take a reservation, and book what is free of its places and not kept for those before it."""
         self._reservations[reservation.job_id] = reservation
+        self._sizes[reservation.virtual_cluster, reservation.size] += 1
         (self._within if reservation.within else self._beyond)[reservation.job_id] = reservation
         for node in reservation.nodes:
             self._on_node.setdefault(node, {})[reservation.job_id] = reservation
@@ -122,6 +132,10 @@ class Reservations:
         if reservation is None:
             return None
         (self._within if reservation.within else self._beyond).pop(job_id, None)
+        size = reservation.virtual_cluster, reservation.size
+        self._sizes[size] -= 1
+        if not self._sizes[size]:
+            del self._sizes[size]
         for node in reservation.nodes:
             _let_go(cluster, reservation, node)
             del self._on_node[node][job_id]

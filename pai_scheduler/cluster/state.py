@@ -37,6 +37,15 @@ class Shape:
     user: str | None
     asked: Amounts = field(compare=False, hash=False)
     size: Hashable = field(compare=False, hash=False)
+    #: what `__hash__` gives: a gang may be long
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Hash it, once."""
+        object.__setattr__(self, "_hash", hash((self.gang, self.preemptible, self.user)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(slots=True)
@@ -69,6 +78,8 @@ class SchedulerState:
         self._empty: Cluster | None = None
         #: where something became free since the last decisions: on which nodes, of whose shares
         self._freed: set[str] = set()
+        #: what is free there, and as of when: how much had changed, and how many nodes they were
+        self._rooms: tuple[tuple[Cluster, int, int], list[FreeRoom]] | None = None
         self._freed_clusters: set[str] = set()
         #: something has changed for the jobs that have reservations: there, or anywhere
         self._stirred = self._stirred_all = False
@@ -394,7 +405,10 @@ class SchedulerState:
 
         A job within its guarantee gets what is kept for one beyond its own.
         """
-        rooms = []
+        as_of = self.cluster, self.cluster.changes, len(self._freed)
+        if self._rooms is not None and self._rooms[0] == as_of:
+            return self._rooms[1]
+        rooms: list[FreeRoom] = []
         for name in self._freed:
             use = self.cluster.uses.get(name)
             if use is None or not use.node.ready:
@@ -410,6 +424,7 @@ class SchedulerState:
                 if part.gpu_type is not None:
                     gpus[part.gpu_type] = gpus.get(part.gpu_type, 0) + part.gpus
             rooms.append(FreeRoom(cpus, memory_mb, storage_gb, gpus))
+        self._rooms = as_of, rooms
         return rooms
 
     def _start_over(self) -> None:

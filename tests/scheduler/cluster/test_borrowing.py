@@ -109,3 +109,17 @@ def test_a_few_changes_at_a_time_are_found_as_a_count_of_all_finds_them(seed: in
             borrowing.forget()
         if chance.random() < 0.5:
             assert borrowing.over("v", limits) == count_all(jobs, limits)
+
+
+def test_who_has_left_or_holds_less_by_the_time_of_the_question_is_counted_so() -> None:
+    borrowing = Borrowing()
+    gone, less = job("gone", 1, {"cpus": 60}), job("less", 2, {"cpus": 60}, {"cpus": 40})
+    borrowing.add(gone)
+    borrowing.add(less)
+    gone.tasks.clear()
+    borrowing.change(gone)
+    del less.tasks[1]
+    borrowing.change(less)
+    last = job("last", 3, {"cpus": 50})
+    borrowing.add(last)
+    assert borrowing.over("v", LIMITS) == [last]

@@ -360,3 +360,20 @@ def test_tasks_without_cores_may_have_room_where_no_core_is_free() -> None:
     assert cluster.may_hold(gang, None, {"a": [(make_demand(cpus=2), kept)]})
     assert cluster.may_hold(gang)
     assert cluster.place(gang)
+
+
+@pytest.mark.parametrize(
+    ("ports", "shared", "only"),
+    [
+        ([], True, True),
+        ([PortRequest("ssh", 0, 1)], False, True),
+        ([PortRequest("web", 5000, 1)], False, True),
+        ([PortRequest("ssh", 0, 1)], True, False),
+        ([PortRequest("many", 0, len(PORT_RANGE) + 1)], False, False),
+    ],
+)
+def test_a_task_needs_room_only_where_its_ports_are_its_own(
+    ports: list[PortRequest], shared: bool, only: bool
+) -> None:
+    cluster = Cluster([make_node()], shares_host_ports=shared)
+    assert cluster.needs_room_only(make_demand(ports=ports)) is only

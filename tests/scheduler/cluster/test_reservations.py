@@ -465,3 +465,18 @@ def kept_on(node: str, harness: Harness, job_id: str) -> Demand:
     assert reservation is not None, f"nothing is kept for {job_id}"
     ((part, _),) = reservation.kept[node]
     return part
+
+
+def test_reservations_are_counted_by_the_size_of_their_jobs() -> None:
+    cluster, reservations = Cluster([make_node(cpus=8)]), Reservations()
+    place = [ReservedPlace(make_demand(), "a", None)]
+    small, large = (
+        Reservation(name, "alice", "x", place, {}, frozenset(), True, size=name)
+        for name in ("small", "large")
+    )
+    for one in (small, large):
+        reservations.add(cluster, one)
+    assert reservations.of_size("x", "small") == 1
+    reservations.pop(cluster, "small")
+    assert (reservations.of_size("x", "small"), reservations.of_size("x", "large")) == (0, 1)
+    assert reservations.of_size("y", "large") == 0
