@@ -45,6 +45,7 @@ from .spare_networks import SpareNetworks
 from .ssh import ContainerSshServers
 from .task import DockerTask
 from .usage import UsageMeter, containers_root, limits_storage, node_of
+from .walls import build_walls
 
 START_SECONDS = 60.0
 _RECONNECT_SECONDS = 0.5
@@ -54,6 +55,8 @@ AWAY_SECONDS = 5.0
 PULSE_SECONDS = 10.0
 #: How long after a break to look for what a call that was given up has made all the same.
 SWEEP_SECONDS = 10.0
+#: How long the first gang waits for the walls between networks.
+_WALLS_SECONDS = 20.0
 #: how many networks a machine has in advance: so many jobs of one task may be submitted at once
 SPARE_NETWORKS = 3
 #: how many that nobody has it keeps: as many small jobs as have ended start without waiting for theirs
@@ -207,11 +210,18 @@ class DockerEngine(ContainerEngine):
             on_output=self._on_output,
             is_local=self._is_local,
         )
-        self._bringing_runtime = asyncio.create_task(self._runtime.bring())
+        self._bringing_runtime = asyncio.create_task(self._bring_runtime())
         watched = asyncio.Event()
         self._watching = asyncio.create_task(self._watch(watched))
         self._pulse = asyncio.create_task(self._feel_pulse())
         await watched.wait()
+
+    async def _bring_runtime(self) -> None:
+        """Bring what tasks are logged into with, and with its image the walls between their networks."""
+        await self._runtime.bring()
+        # (an image that is not there was told of)
+        if self._runtime.why_not is None:
+            await build_walls(self._api, self._runtime.image, self._instance)
 
     async def _check_homes(self) -> None:
         """Refuse options of homes with which no volume can be made; EngineError."""
@@ -302,6 +312,9 @@ class DockerEngine(ContainerEngine):
         """Make the gang's network; give each member's address."""
         if self._gangs is not None:
             self._gangs.add(network_name(gang.job_id, gang.attempt))
+        if self._bringing_runtime is not None:
+            # the first jobs after a start are not to be without walls
+            await asyncio.wait([self._bringing_runtime], timeout=_WALLS_SECONDS)
         return await self._networks.make(gang)
 
     async def taken_ports(self, gang: Gang, ports: Collection[int]) -> Collection[int]:  # noqa: ARG002

@@ -23,6 +23,7 @@ from pai_scheduler.job.task import TaskRef
 from .connection import DockerApi
 from .container import LABEL_INSTANCE, network_name
 from .spare_networks import SpareNetworks
+from .walls import BRIDGE_PREFIX, bridge_name
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +42,10 @@ _BUSY_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 #: On it a machine reaches the containers of networks that span several machines.
 _GATEWAY_BRIDGE = "docker_gwbridge"
+
+
+#: Docker's option for the name of a bridge
+_BRIDGE_NAME = "com.docker.network.bridge.name"
 
 
 class _NoFreeBlockError(EngineError):
@@ -202,7 +207,12 @@ class GangNetworks:
 
     def driver(self) -> dict[str, Any]:
         """Say to Docker's API which kind of network it is."""
-        return {"Driver": "bridge"}
+        return {"Driver": "bridge", "Options": {_BRIDGE_NAME: bridge_name()}}
+
+    def is_walled(self, network: Mapping[str, Any]) -> bool:
+        """Return whether a network has a wall around it (those that earlier versions made have none)."""
+        name = str((network.get("Options") or {}).get(_BRIDGE_NAME, ""))
+        return name.startswith(BRIDGE_PREFIX)
 
     async def make_spare(self, name: str) -> None:
         """Make a network in advance."""
@@ -254,8 +264,11 @@ class GangNetworks:
 
     async def _is_like_new(self, docker_name: str) -> bool:
         """Return whether another gang can have this network: it is as large, and no container is in it."""
-        block = _block(await self._only(docker_name))
-        if block is None or block.num_addresses != self.spare_size or not block.subnet_of(self._pool):
+        found = await self._only(docker_name)
+        block = _block(found)
+        if block is None or not self.is_walled(found or {}):
+            return False
+        if block.num_addresses != self.spare_size or not block.subnet_of(self._pool):
             return False
         return not await self._api.containers_in(docker_name)
 

@@ -29,7 +29,8 @@ BOOT = f"{FOLDER}/boot"
 STATUS = f"{FOLDER}/status"
 #: sends a signal to what a session started, which the server itself does not for root
 SIGNAL = f"{FOLDER}/libexec/signal"
-_BUSYBOX = f"{FOLDER}/libexec/busybox"
+#: a shell and small programs, which need nothing of an image
+BUSYBOX = f"{FOLDER}/libexec/busybox"
 #: Where the server keeps what it needs: writable also where an image is not.
 TMPFS = {"/run/sshd": "mode=755,size=1m", "/run/pai": "mode=1777,size=64m"}
 #: Begins the line that starts a command, and has nothing to do with that: what it starts is nobody's child,
@@ -45,9 +46,9 @@ fi
 _FILL = f"""\
 [ ! -e /volume/.complete ] || exit 0
 set -e
-{_BUSYBOX} rm -rf /volume/*
-{_BUSYBOX} cp -a {FOLDER}/. /volume/
-{_BUSYBOX} sync
+{BUSYBOX} rm -rf /volume/*
+{BUSYBOX} cp -a {FOLDER}/. /volume/
+{BUSYBOX} sync
 : >/volume/.complete
 """
 #: begins the name of a volume with a runtime
@@ -173,7 +174,7 @@ class Runtime:
         """Make the container that fills the volume, or find it."""
         config: dict[str, Any] = {
             "Image": self.image,
-            "Entrypoint": [_BUSYBOX, "sh", "-c", _FILL],
+            "Entrypoint": [BUSYBOX, "sh", "-c", _FILL],
             "Cmd": [],
             "Labels": {_LABEL: self.image},
             "HostConfig": {

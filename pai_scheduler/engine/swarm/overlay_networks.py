@@ -84,6 +84,10 @@ class OverlayNetworks(GangNetworks):
         options = {"encrypted": ""} if self._encrypted else {}
         return {"Driver": "overlay", "Attachable": True, "Options": options}
 
+    def is_walled(self, network: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """Return True: what is in an overlay network does not meet that in others on any bridge."""
+        return True
+
     async def set_up_spare(self, name: str) -> None:
         """Have a network that is made in advance set up on every machine."""
         if self._has_room(_SMALLEST_GANG):

@@ -59,6 +59,16 @@ async def docker_lab(
 
 
 @pytest.fixture
+async def walled_lab(
+    open_docker: Callable[..., Awaitable[DockerEngine]], debian_image: str, runtime_image: str
+) -> AsyncIterator[Lab]:
+    """Work on an engine that has the runtime's image, as every installation should."""
+    lab = await Lab.over(await open_docker(runtime_image=runtime_image), debian_image)
+    yield lab
+    await lab.clean()
+
+
+@pytest.fixture
 def code(tmp_path: Path) -> Path:
     """Return code as it is kept for a job: nobody may write to it."""
     code = tmp_path / "my code"

@@ -27,18 +27,18 @@ END"""
 
 
 async def test_a_job_reaches_neither_anothers_tasks_nor_what_listens_on_loopback_here(
-    docker_lab: Lab,
+    walled_lab: Lab,
 ) -> None:
     listening = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
-    (launch,) = await docker_lab.prepare(docker_lab.make("echo up; exec python3 -m http.server 8000"))
-    await docker_lab.engine.launch(launch)
-    await docker_lab.printed(launch.task, "up")
+    (launch,) = await walled_lab.prepare(walled_lab.make("echo up; exec python3 -m http.server 8000"))
+    await walled_lab.engine.launch(launch)
+    await walled_lab.printed(launch.task, "up")
     targets = [f"{launch.address}:8000", f"gateway:{port}", f"127.0.0.1:{port}", f"172.17.0.1:{port}"]
-    task, ended = await docker_lab.run(PROBE.format(targets=" ".join(targets)))
+    task, ended = await walled_lab.run(PROBE.format(targets=" ".join(targets)))
     listening.close()
     assert ended.exit_code == 0
-    assert docker_lab.output(task).splitlines() == [f"{target} shut" for target in targets]
+    assert walled_lab.output(task).splitlines() == [f"{target} shut" for target in targets]
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,11 @@ async def test_docker_itself_knows_the_tasks_by_name(docker_lab: Lab) -> None:
     await docker_lab.printed(second.task, first.address)
 
 
-async def test_two_gangs_cannot_reach_each_other(docker_lab: Lab) -> None:
+async def test_two_gangs_cannot_reach_each_other(walled_lab: Lab) -> None:
     serve = "import socket; s = socket.create_server(('', 8000)); print('up', flush=True); s.accept()"
-    server = await docker_lab.start(f'exec python3 -c "{serve}"')
-    await docker_lab.printed(server, "up")
-    address = (await docker_lab.started(server)).address
+    server = await walled_lab.start(f'exec python3 -c "{serve}"')
+    await walled_lab.printed(server, "up")
+    address = (await walled_lab.started(server)).address
     knock = f"""python3 -c "
 import socket
 try:
@@ -94,8 +94,8 @@ try:
 except OSError as error:
     print('closed')
 " """
-    stranger, _ = await docker_lab.run(knock)
-    assert docker_lab.output(stranger) == "closed\n"
+    stranger, _ = await walled_lab.run(knock)
+    assert walled_lab.output(stranger) == "closed\n"
 
 
 async def test_a_gang_larger_than_the_smallest_block_gets_a_larger_one(docker_lab: Lab) -> None:
