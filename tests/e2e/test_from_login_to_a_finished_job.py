@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.hub import PASSWORD, REPOSITORY, Hub
 from tests.testbed.browser import CHROMIUM_FLAGS
+from tests.testbed.cells import run_and_wait
 
 #: Milliseconds that anything on a page may take, on a slow machine under load.
 PATIENCE = 90_000
@@ -89,9 +90,7 @@ def open_notebook(page: Page) -> None:
     page.locator(".jp-LauncherCard[data-category='Notebook']").first.click()
     # a cell that is run before there is a kernel is not run at all
     expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
-    page.locator(".jp-Notebook .cm-content").first.click()
-    page.keyboard.type("from pai_labextension import JobForm; form = JobForm(); form")
-    page.keyboard.press("Shift+Enter")
+    run_and_wait(page, "from pai_labextension import JobForm; form = JobForm(); form")
 
 
 def submit(page: Page, camera: Camera) -> None:

@@ -12,6 +12,7 @@ from playwright.sync_api import Error, Page, expect, sync_playwright
 
 from tests.hub import PASSWORD, Hub
 from tests.testbed.browser import CHROMIUM_FLAGS
+from tests.testbed.cells import run_and_wait
 from tests.testbed.fixtures import provide
 from tests.testbed.web_server import WebServer
 
@@ -81,9 +82,7 @@ def compute(page: Page) -> None:
     """Open a notebook, and have its kernel compute."""
     page.locator(".jp-LauncherCard[data-category='Notebook']").first.click()
     expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
-    page.locator(".jp-Notebook .cm-content").first.click()
-    page.keyboard.type("print(6 * 7)")
-    page.keyboard.press("Shift+Enter")
+    run_and_wait(page, "print(6 * 7)")
     expect(page.locator(".jp-OutputArea-output pre").first).to_have_text("42\n")
 
 

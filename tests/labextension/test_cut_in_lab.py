@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,24 +10,11 @@ from playwright.async_api import Locator, Page, expect
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS, job_rows
 from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
 
 SENTENCE = "Your notebook server does not answer. Your jobs go on; this page asks again by itself."
 
 
-@pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
-    """Run a scheduler that knows the token of the notebook server; in place of the played one."""
-    folder = tmp_path / "scheduler"
-    folder.mkdir()
-    running = WarmScheduler(folder)
-    yield running
-    running.close()
-
-
-@pytest.fixture
-def token() -> str:
-    return "token-of-alice"
+pytestmark = pytest.mark.real_scheduler
 
 
 async def dismiss(dialog: Locator) -> None:

@@ -11,6 +11,7 @@ from playwright.async_api import Page, expect
 
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS, job_rows
+from tests.testbed import cells
 from tests.testbed.scheduler import RunningScheduler, hello_job
 from tests.testbed.warm import WarmScheduler
 
@@ -71,10 +72,9 @@ async def watch_in_a_notebook(page: Page, job: str) -> None:
     await page.locator(
         ".jp-LauncherCard[data-category='Notebook'], .jp-LauncherCard[data-category='笔记本']"
     ).first.click()
-    cell = page.locator(".jp-Notebook .cm-content").first
-    await cell.click()
-    await page.keyboard.type(f'from pai_labextension import JobMonitor; JobMonitor("{job}", "alice")')
-    await page.keyboard.press("Shift+Enter")
+    await cells.run(
+        cells.a_cell(page), f'from pai_labextension import JobMonitor; JobMonitor("{job}", "alice")'
+    )
 
 
 async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(

@@ -252,6 +252,7 @@ async def test_a_notebook_and_a_text_are_opened_from_the_storage_and_saved_back(
     await editor.click()
     await page.keyboard.press("Control+End")
     await page.keyboard.type("print(1)")
+    await expect(editor).to_contain_text("print(1)")
     await page.keyboard.press("Control+s")
     await expect(page.locator(".lm-TabBar-tab.jp-mod-dirty")).to_have_count(0)
     assert (await contents(files, "/alice/train.py")).decode() == "print('你好')\nprint(1)"

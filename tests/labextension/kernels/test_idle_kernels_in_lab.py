@@ -10,6 +10,7 @@ from playwright.async_api import Page, expect
 
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS
+from tests.testbed import cells
 from tests.testbed.warm import WarmScheduler
 
 
@@ -46,7 +47,5 @@ async def test_an_idle_kernel_says_that_it_has_ended_and_one_click_brings_it_bac
     await page.screenshot(path=ARTEFACTS / "kernel-idle.png")
     await gone.get_by_role("button", name=again).click()
     await expect(gone).to_be_hidden()
-    await page.locator(".jp-Notebook .cm-content").first.click()
-    await page.keyboard.type("print(6 * 7)")
-    await page.keyboard.press("Shift+Enter")
+    await cells.run(cells.a_cell(page), "print(6 * 7)")
     await expect(page.locator(".jp-OutputArea-output", has_text="42")).to_be_visible()

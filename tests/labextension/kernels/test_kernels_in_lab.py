@@ -8,6 +8,7 @@ from playwright.async_api import Page, expect
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS
 from tests.labextension.kernels.conftest import stop_all
+from tests.testbed import cells
 from tests.testbed.warm import WarmScheduler
 
 CARD = "Python 3 on 1 × P100 (simulated)"
@@ -34,16 +35,13 @@ async def test_a_notebook_on_a_gpu_waits_for_it_runs_and_is_told_why_it_ended(
     banner = page.get_by_role("status").filter(has_text="asks for 1 × P100, none is free")
     await expect(banner).to_be_visible()
     await expect(banner.get_by_role("button", name="Cancel")).to_be_in_viewport()
-    await page.locator(".jp-Notebook .cm-content").first.click()
-    await page.keyboard.type("print('on a GPU')")
-    await page.keyboard.press("Shift+Enter")
+    await cells.run(cells.a_cell(page), "print('on a GPU')")
     prompt = page.locator(".jp-InputPrompt", has_text="[*]:")
     await expect(prompt).to_be_visible()
     # who has thought better of it is not left waiting
     await page.locator("[data-command='notebook:interrupt-kernel']").click()
     await expect(prompt).to_have_count(0)
-    await page.locator(".jp-Notebook .cm-content").first.click()
-    await page.keyboard.press("Shift+Enter")
+    await cells.run(cells.a_cell(page), "print('on a GPU')")
     await expect(prompt).to_be_visible()
     await page.screenshot(path=ARTEFACTS / "kernel-waits.png")
 
@@ -58,7 +56,5 @@ async def test_a_notebook_on_a_gpu_waits_for_it_runs_and_is_told_why_it_ended(
     await page.screenshot(path=ARTEFACTS / "kernel-ended.png")
     await ended.get_by_role("button", name="Start again").click()
     await expect(ended).to_be_hidden()
-    await page.locator(".jp-Notebook .cm-content").last.click()
-    await page.keyboard.type("print('another one')")
-    await page.keyboard.press("Shift+Enter")
+    await cells.run(cells.a_cell(page, 1), "print('another one')")
     await expect(page.locator(".jp-OutputArea-output", has_text="another one")).to_be_visible()

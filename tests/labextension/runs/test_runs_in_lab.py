@@ -11,6 +11,7 @@ from playwright.async_api import Page, expect
 
 from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.conftest import ARTEFACTS
+from tests.testbed import cells
 from tests.testbed.scheduler import RunningScheduler
 
 pytestmark = pytest.mark.real_scheduler
@@ -75,10 +76,7 @@ async def test_a_notebook_runs_as_a_job_and_its_results_are_in_the_storage(
 
     # the same from the notebook itself, which is saved first
     await page.locator(".jp-DirListing-item", has_text="train.ipynb").dblclick()
-    cell = page.locator(".jp-Notebook .cm-content").first
-    await cell.click()
-    await cell.press("ControlOrMeta+a")
-    await cell.press_sequentially("number = 3")
+    await cells.write(cells.a_cell(page), "number = 3")
     await page.get_by_role("button", name="Run this file from top to bottom on the GPU cluster").click()
     await expect(dialog.get_by_label("number")).to_have_value("3")
 

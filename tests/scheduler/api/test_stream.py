@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -24,6 +26,18 @@ async def _read_to_the_end(house: House, path: str, begun: asyncio.Event) -> Non
         begun.set()
         async for _ in answer.aiter_bytes():
             pass
+
+
+@asynccontextmanager
+async def _lines_of_the_log(house: House) -> AsyncIterator[AsyncIterator[str]]:
+    """Follow the log of alice's job `one`; gives its lines."""
+    path = "/user/alice/jobs/one/taskRoles/worker/tasks/0/logs/all"
+    async with (
+        house.client() as alice,
+        asyncio.timeout(60),
+        alice.stream("GET", path, params={"follow": 1}) as answer,
+    ):
+        yield answer.aiter_lines()
 
 
 @pytest.mark.parametrize("what", ["events", "taskRoles/worker/tasks/0/logs/all"])
@@ -83,14 +97,7 @@ async def test_each_line_of_a_log_is_pushed_and_so_is_its_end(tmp_path: Path) ->
         # begins, and waits for us before each line
         await house.begin("one", command=f"exec 3<> {gate}; while read line <&3; do echo $line; done")
         writing = os.open(gate, os.O_WRONLY)
-        async with (
-            house.client() as alice,
-            asyncio.timeout(60),
-            alice.stream(
-                "GET", "/user/alice/jobs/one/taskRoles/worker/tasks/0/logs/all", params={"follow": 1}
-            ) as answer,
-        ):
-            lines = answer.aiter_lines()
+        async with _lines_of_the_log(house) as lines:
             for number in range(5):
                 os.write(writing, f"{number}\n".encode())
                 assert await anext(lines) == str(number)
@@ -110,13 +117,6 @@ async def test_a_log_is_followed_also_where_the_kernel_tells_nothing(
     monkeypatch.setattr(logs, "_SILENCE_SECONDS", 0.2)
     async with open_house(tmp_path) as house:
         await house.begin("one", command="echo first; sleep 1; echo second; exec sleep 1000")
-        async with (
-            house.client() as alice,
-            asyncio.timeout(60),
-            alice.stream(
-                "GET", "/user/alice/jobs/one/taskRoles/worker/tasks/0/logs/all", params={"follow": 1}
-            ) as answer,
-        ):
-            lines = answer.aiter_lines()
+        async with _lines_of_the_log(house) as lines:
             assert [await anext(lines), await anext(lines)] == ["first", "second"]
         await house.end("one")
