@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -41,6 +41,7 @@ from pai_scheduler.rest.schedules import (
     StartedRun,
 )
 
+from .connections import Connections
 from .trust import trusted_by
 
 Answer = TypeVar("Answer")
@@ -67,7 +68,7 @@ class UnreachableError(Exception):
     """Nobody answered at the scheduler's address, or only a standby; it says nothing about the jobs."""
 
 
-class Client:
+class Client(Connections):
     """Talks to the scheduler at `url` with a user's bearer `token`.
 
     Defaults: `PAI_API_URL` (the address without `/api/v1`), then this machine's default port; `PAI_TOKEN`,
@@ -104,18 +105,6 @@ class Client:
             verify=trusted_by(self.url),
             trust_env=False,
         )
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
 
     async def about(self) -> ServiceInfo:
         """Return what answers at this address (needs no token)."""

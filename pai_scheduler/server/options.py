@@ -208,17 +208,15 @@ def _add_maintenance(commands: _Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_whose_database(command: argparse.ArgumentParser) -> None:
-    # they may come before the command, too
-    command.add_argument(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        default=argparse.SUPPRESS,
-        help="the scheduler's data folder",
-    )
+    _add_path(command, "--data-dir", "DIR", "the scheduler's data folder")
     command.add_argument(
         "--database", metavar="URL", default=argparse.SUPPRESS, help="the scheduler's PostgreSQL, if any"
     )
+
+
+def _add_path(command: argparse.ArgumentParser, name: str, metavar: str, about: str) -> None:
+    """Add an option of the scheduler's own to a command, so that it may stand before the command or after."""
+    command.add_argument(name, type=Path, metavar=metavar, default=argparse.SUPPRESS, help=about)
 
 
 def _add_simulate(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -227,13 +225,8 @@ def _add_simulate(commands: _Commands[argparse.ArgumentParser]) -> None:
     command.add_argument(
         "--trace", type=Path, metavar="FILE", required=True, help="CSV with the jobs; may be packed by gzip"
     )
-    command.add_argument(
-        "--cluster",
-        type=Path,
-        metavar="FILE",
-        default=argparse.SUPPRESS,
-        help="the cluster file with the machines, virtual clusters and defaults to try",
-    )
+    about = "the cluster file with the machines, virtual clusters and defaults to try"
+    _add_path(command, "--cluster", "FILE", about)
     command.add_argument("--json", action="store_true", help="print the numbers as JSON, for programs")
     command.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw GPUs, waiting jobs and times as an SVG"

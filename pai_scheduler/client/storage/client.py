@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
 import httpx
 
+from pai_scheduler.client.connections import Connections
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.client.trust import trusted_by
 from pai_scheduler.job.messages import msg
@@ -36,7 +36,7 @@ _WORK = 900.0
 Content = bytes | AsyncIterator[bytes]
 
 
-class FilesClient:
+class FilesClient(Connections):
     """Reads and changes the cluster's files in the name of the `token`'s user.
 
     Paths are those of the storage (`/alice/code`); times are ms since the epoch, lengths bytes. Defaults:
@@ -68,18 +68,6 @@ class FilesClient:
             verify=trusted_by(self.url),
             trust_env=False,
         )
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
 
     def resolve(self, uri: str) -> str:
         """Find the path that a URI of this storage names (`$PAI_DEFAULT_FS_URI/…` too); FilesError.
