@@ -11,7 +11,7 @@ def process_killed(task: TaskRef, time: int, memory_mb: int) -> Noticed:
     """Return the notice that the kernel ended one of a task's processes for its memory limit (MB)."""
     message = msg(
         "A process of task {task} was killed for memory: together its processes used more than its {memory} "
-        "MB. Raise memoryMB, or use less.",
+        "MB. Ask for more memory, or use less.",
         task=task.hostname,
         memory=memory_mb,
     )

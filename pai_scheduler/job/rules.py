@@ -55,7 +55,8 @@ def _role(role: Mapping[str, Any], path: Path) -> _Errors:
         yield (
             (*path, "shmMB"),
             msg(
-                "shmMB is {shared}, but memoryMB is only {memory}: lower the one or raise the other.",
+                "The shared memory (shmMB) is {shared} MB, but the memory only {memory} MB: lower the one or "
+                "raise the other.",
                 shared=shared,
                 memory=memory,
             ),

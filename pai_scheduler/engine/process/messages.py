@@ -30,7 +30,7 @@ def cause_and_reason(record: Record) -> tuple[EndCause, Message | None]:
         reason = _lost(failure)
     elif cause is EndCause.OOM:
         reason = msg(
-            "The task used more than its {memory} MB of memory, and was ended. Raise memoryMB, or use less.",
+            "The task used more than its {memory} MB of memory, and was ended. Ask for more, or use less.",
             memory=record.get("memory_mb"),
         )
     elif cause is EndCause.DISK and record.get("disk_was_full"):

@@ -144,8 +144,7 @@ def test_a_failure_counts_before_the_last_tasks_completion() -> None:
     [
         (
             EndCause.OOM,
-            "Task main-0 was ended because it used more memory than it asked for: raise memoryMB, or use "
-            "less.",
+            "Task main-0 was ended because it used more memory than it asked for: ask for more, or use less.",
         ),
         (
             EndCause.REFUSED,

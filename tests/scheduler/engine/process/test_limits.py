@@ -29,7 +29,7 @@ async def test_more_memory_than_asked_for_is_an_oom_kill_with_exit_code_137(lab:
     _, ended = await lab.run(f"exec {PYTHON} -c 'x = bytearray(400_000_000)'", memory_mb=100)
     assert (ended.cause, ended.exit_code) == (EndCause.OOM, 137)
     assert str(ended.reason) == (
-        "The task used more than its 100 MB of memory, and was ended. Raise memoryMB, or use less."
+        "The task used more than its 100 MB of memory, and was ended. Ask for more, or use less."
     )
 
 
