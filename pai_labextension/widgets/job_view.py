@@ -119,7 +119,11 @@ def ending(say: Language, detail: JobDetail, last_lines: str) -> str:
         status["appExitMessages"]["container"],
         status["appExitMessages"]["runtime"],
     ]
-    parts += [escape(text) for text in dict.fromkeys(text for text in told if text)]
+    sentences = [*dict.fromkeys(text for text in told if text)]
+    # what is said of the job names the task, and has in it what is said of the task
+    parts += [
+        escape(one) for one in sentences if not any(one in other for other in sentences if other != one)
+    ]
     if last_lines and status["state"] == "FAILED":
         parts.append(f"{escape(say('The last lines of its output:'))}<pre>{escape(last_lines)}</pre>")
     kind = {"SUCCEEDED": "success", "FAILED": "error"}.get(status["state"], "plain")

@@ -63,10 +63,12 @@ export function exitWords(code: number | null, spec: JobStatus['appExitSpec'], t
   return phrase ? trans.__('%1 (%2)', code, phrase) : String(code);
 }
 
-/** Say why a job ended, in the sentences that are known of it; empty where it has not. */
+/** Say why a job ended, in the sentences that are known of it, each once; empty where it has not. */
 export function endSentences({ appExitDiagnostics, appExitMessages }: JobStatus): string[] {
   const told = [appExitDiagnostics, appExitMessages.container, appExitMessages.runtime];
-  return [...new Set(told.filter((text): text is string => Boolean(text)))];
+  const sentences = [...new Set(told.filter((text): text is string => Boolean(text)))];
+  // what is said of the job names the task, and has in it what is said of the task
+  return sentences.filter(one => !sentences.some(other => other !== one && other.includes(one)));
 }
 
 /** Return since when a job is in its state (ms since the epoch). */

@@ -24,6 +24,12 @@ describe('what is said of a job', () => {
   it('is each sentence about its end once', () => {
     const appExitMessages = { container: 'killed', runtime: '' };
     expect(endSentences(jobStatus({ appExitDiagnostics: 'killed', appExitMessages }))).toEqual(['killed']);
+    const whole = 'Task worker-0 failed: The image does not exist.';
+    const parts = { container: 'The image does not exist.', runtime: 'It was not started.' };
+    expect(endSentences(jobStatus({ appExitDiagnostics: whole, appExitMessages: parts }))).toEqual([
+      whole,
+      'It was not started.'
+    ]);
   });
 
   it('is since when it is in its state', () => {
