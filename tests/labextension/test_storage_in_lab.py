@@ -241,6 +241,25 @@ async def test_ten_thousand_files_are_listed_without_standing_still(
     await page.screenshot(path=ARTEFACTS / "storage-many.png")
 
 
+async def test_an_upload_says_that_the_login_has_expired_and_goes_on_after_the_next_one(
+    page: Page, tmp_path: Path
+) -> None:
+    (tmp_path / "model.bin").write_bytes(b"model")
+    storage = await opened(page)
+
+    async def forbid(route: Route) -> None:
+        await route.fulfill(status=403, json={"message": "Forbidden"})
+
+    for path in ("**op=CREATE**", "**op=GETHOMEDIRECTORY**", "**/api/me**"):
+        await page.route(path, forbid)
+    await choose(page, storage, "Upload files", tmp_path / "model.bin")
+    await expect(storage.get_by_role("alert")).to_contain_text("Your login has expired.")
+    await page.screenshot(path=ARTEFACTS / "storage-login-expired.png")
+    await page.unroute_all()
+    await storage.get_by_role("button", name="Try again", exact=True).click()
+    await expect(row(storage, "model.bin")).to_be_visible()
+
+
 async def test_a_notebook_and_a_text_are_opened_from_the_storage_and_saved_back(
     page: Page, files: FilesClient
 ) -> None:

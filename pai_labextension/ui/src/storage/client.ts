@@ -12,6 +12,7 @@ import { encoded, join } from './paths';
 
 /** Entries that are asked for at a time. */
 export const PAGE = 1000;
+const FORBIDDEN = 403;
 
 /** A file or folder. `length` in bytes, `modified` in ms since the epoch. */
 export interface IFileInfo {
@@ -218,11 +219,16 @@ export class StorageClient implements IUploadClient {
         const { status, statusText, responseText } = request;
         if (status >= 200 && status < 300) {
           resolve();
+          return;
+        }
+        const refused = refusal(new Response(null, { status, statusText }), responseText);
+        if (status === FORBIDDEN) {
+          void this.explained(refused).then(reject);
         } else {
-          reject(refusal(new Response(null, { status, statusText }), responseText));
+          reject(refused);
         }
       };
-      request.onerror = () => reject(new TypeError('the connection broke off'));
+      request.onerror = () => void this.explained(new TypeError('the connection broke off')).then(reject);
       request.onabort = () => reject(new DOMException('cancelled', 'AbortError'));
       request.onloadend = () => signal.removeEventListener('abort', abort);
       if (signal.aborted) {
@@ -232,6 +238,19 @@ export class StorageClient implements IUploadClient {
       signal.addEventListener('abort', abort);
       request.send(contents);
     });
+  }
+
+  /**
+   * Return in words why an XMLHttpRequest failed: only `fetch` knows of an expired login, and that nobody answers
+   * (`ended/speaking.ts`), so that it is asked for something small.
+   */
+  private async explained(error: Error): Promise<Error> {
+    try {
+      await this.home();
+      return error;
+    } catch (said) {
+      return said as Error;
+    }
   }
 
   private address(path: string, operation: string, query: Query = {}): string {
