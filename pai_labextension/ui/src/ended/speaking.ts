@@ -5,10 +5,15 @@ import { TranslationBundle } from '@jupyterlab/translation';
 
 type Fetch = ServerConnection.ISettings['fetch'];
 
-/** ms that the scheduler's API may take to begin with an answer: a connection may be cut without anybody being told. */
+/**
+ * ms that the scheduler's API may take to begin with an answer, or to go on with one: a connection may be cut without
+ * anybody being told.
+ */
 const PATIENCE = 30_000;
 /** Of these what is asked for is known to come soon; it is asked again by itself. */
 const POLLED = '/pai/api/v1/';
+/** Whose answers are watched over until their end: all that we ask for, and nothing of JupyterLab's own. */
+const OURS = '/pai/';
 /** What is sent again by itself, although it is sent and not asked for. */
 const CHECKED = '/pai/api/v1/validate';
 const FORBIDDEN = 403;
@@ -38,6 +43,16 @@ export function speaking(fetch: Fetch, ways: ISpeaking, trans: TranslationBundle
     }
   }
 
+  function lost(again: boolean, cause: unknown): TypeError {
+    away = true;
+    const message = again
+      ? trans.__('Your notebook server does not answer. Your jobs go on; this page asks again by itself.')
+      : trans.__(
+          'Your notebook server does not answer, and may not have got this. Try again when it answers; what you have typed stays here.'
+        );
+    return new TypeError(message, { cause });
+  }
+
   function login(): Response {
     const message = trans.__(
       'Your login has expired. Log in again in another tab of this browser: this page goes on by itself then, and keeps what you have typed.'
@@ -62,15 +77,7 @@ export function speaking(fetch: Fetch, ways: ISpeaking, trans: TranslationBundle
       if (request.signal.aborted) {
         throw error; // who has asked does not want it any more
       }
-      away = true;
-      throw new TypeError(
-        again
-          ? trans.__('Your notebook server does not answer. Your jobs go on; this page asks again by itself.')
-          : trans.__(
-              'Your notebook server does not answer, and may not have got this. Try again when it answers; what you have typed stays here.'
-            ),
-        { cause: error }
-      );
+      throw lost(again, error);
     } finally {
       clearTimeout(timer);
     }
@@ -84,6 +91,52 @@ export function speaking(fetch: Fetch, ways: ISpeaking, trans: TranslationBundle
     if (answer.ok) {
       back();
     }
-    return answer;
+    if (answer.body === null || !new URL(request.url).pathname.includes(OURS)) {
+      return answer;
+    }
+    const body = watched(answer.body, limited ? patience : null, error =>
+      request.signal.aborted ? error : lost(again, error)
+    );
+    return new Response(body, { status: answer.status, statusText: answer.statusText, headers: answer.headers });
   };
+}
+
+/**
+ * Return what comes of an answer; it fails with what `lost` makes of the reason when the connection is cut, or when
+ * nothing comes for `patience` ms while somebody reads (`null`: it may be silent).
+ */
+function watched(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  patience: number | null,
+  lost: (error: unknown) => unknown
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const reader = body.getReader();
+  return new ReadableStream(
+    {
+      pull: async controller => {
+        let timer: ReturnType<typeof setTimeout> | undefined;
+        const silence = new Promise<never>((_, reject) => {
+          if (patience !== null) {
+            timer = setTimeout(() => reject(new Error(`nothing came for ${patience} ms`)), patience);
+          }
+        });
+        try {
+          const { done, value } = await Promise.race([reader.read(), silence]);
+          if (done) {
+            controller.close();
+          } else {
+            controller.enqueue(value);
+          }
+        } catch (error) {
+          void reader.cancel().catch(() => undefined);
+          controller.error(lost(error));
+        } finally {
+          clearTimeout(timer);
+        }
+      },
+      cancel: reason => reader.cancel(reason)
+    },
+    // it counts only while somebody reads
+    { highWaterMark: 0 }
+  );
 }

@@ -33,6 +33,40 @@ test('an answer that does not come is not waited for without end', async () => {
   await expect(speaking(hangs, ways(), trans, 10)(JOBS)).rejects.toThrow('does not answer');
 });
 
+const begun = (then: (controller: ReadableStreamDefaultController) => void) => async () => {
+  const start = (controller: ReadableStreamDefaultController) => {
+    controller.enqueue(new TextEncoder().encode('[{"name":'));
+    then(controller);
+  };
+  return new Response(new ReadableStream({ start }));
+};
+
+test('an answer that stops in its middle is not waited for without end', async () => {
+  const noted = ways();
+  const answer = vi.fn(begun(() => undefined));
+  const fetch = speaking(answer, noted, trans, 10);
+  await expect((await fetch(JOBS)).text()).rejects.toThrow('asks again by itself');
+  answer.mockImplementation(async () => new Response('[]'));
+  expect(await (await fetch(JOBS)).text()).toBe('[]');
+  expect(noted.answers).toBe(1);
+});
+
+test('an answer whose connection is cut in its middle is said in a sentence', async () => {
+  const fetch = speaking(
+    begun(controller => controller.error(new TypeError('network error'))),
+    ways(),
+    trans
+  );
+  await expect((await fetch(JOBS)).text()).rejects.toThrow('asks again by itself');
+  await expect((await fetch(JOBS, { method: 'POST', body: '{}' })).text()).rejects.toThrow('what you have typed stays');
+});
+
+test('what is no answer of the scheduler may be silent in its middle', async () => {
+  const late = begun(controller => void setTimeout(() => (controller.enqueue(new Uint8Array([93])), controller.close()), 50));
+  const fetch = speaking(late, ways(), trans, 10);
+  expect(await (await fetch('http://localhost/user/carol/pai/webhdfs/v1/a')).text()).toBe('[{"name":]');
+});
+
 test('what nobody wants any more is not called a cut connection', async () => {
   const asked = new AbortController();
   const fetch = speaking(() => Promise.reject(new DOMException('', 'AbortError')), ways(), trans);
