@@ -88,7 +88,7 @@ _PARTS: Mapping[str, Collection[str]] = {
     "Validation": ("errors", "fits", "reason", "borrows", "startsWithin", "startsNowIn"),
     "VirtualClusterInfo": (
         *("capacity", "maxCapacity", "numActiveJobs", "numPendingJobs"),
-        *("resourcesUsed", "resourcesTotal", "status"),
+        *("resourcesUsed", "resourcesTotal", "status", "shorterFirst"),
     ),
     "VirtualClusterResources": ("GPUs", "vCores"),
 }

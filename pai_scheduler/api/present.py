@@ -185,6 +185,7 @@ class Presenter:
             "dedicated": False,
             "nodeList": list(use.nodes),
             "status": "STOPPED" if use.stopped else "RUNNING",
+            "shorterFirst": use.shorter_first,
         }
 
     def queue_entry(

@@ -100,6 +100,8 @@ class VirtualClusterUse:
     total: tuple[int, int, int]
     nodes: tuple[str, ...]
     stopped: bool
+    #: as `VirtualCluster.shorter_first`
+    shorter_first: int
 
 
 def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[str] = ()) -> Forecast:
@@ -398,6 +400,7 @@ def virtual_cluster_uses(
                 total,
                 tuple(node.name for node in nodes),
                 cluster.stopped,
+                cluster.shorter_first,
             )
         )
     return found

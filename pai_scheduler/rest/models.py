@@ -575,6 +575,10 @@ class VirtualClusterInfo(TypedDict):
     dedicated: bool
     nodeList: list[str]
     status: Literal["RUNNING", "STOPPED"]
+    shorterFirst: Annotated[
+        Count,
+        about("A job lets shorter ones past for so many times its time limit; 0: first come, first served"),
+    ]
 
 
 class VirtualClusterShare(TypedDict):

@@ -39,6 +39,7 @@ def virtual_cluster(**changes: Any) -> VirtualClusterInfo:
         "dedicated": False,
         "nodeList": [],
         "status": "RUNNING",
+        "shorterFirst": 0,
     }
     return {**info, **changes}  # type: ignore[typeddict-item]
 

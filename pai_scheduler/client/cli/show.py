@@ -137,6 +137,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
         msg("RUNNING"),
         msg("WAITING"),
         msg("STATE"),
+        msg("SHORTER FIRST"),
     ]
     rows = [
         [
@@ -148,6 +149,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
             str(cluster["numActiveJobs"]),
             str(cluster["numPendingJobs"]),
             cluster["status"],
+            str(cluster["shorterFirst"] or "-"),
         ]
         for name, cluster in clusters.items()
     ]

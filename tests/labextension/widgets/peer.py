@@ -362,6 +362,7 @@ class _VirtualClusters(_Handler):
             "dedicated": False,
             "nodeList": ["node-a"],
             "status": "RUNNING",
+            "shorterFirst": 0,
         }
         self.answer({"default": cluster, "vision": cluster})
 

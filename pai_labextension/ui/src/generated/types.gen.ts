@@ -27,6 +27,10 @@ export type VirtualClusters = {
         resourcesUsed: VirtualClusterResources;
         resourcesTotal: VirtualClusterResources;
         status: 'RUNNING' | 'STOPPED';
+        /**
+         * A job lets shorter ones past for so many times its time limit; 0: first come, first served
+         */
+        shorterFirst: number;
     };
 };
 
@@ -496,6 +500,10 @@ export type VirtualClusterInfo = {
     resourcesUsed: VirtualClusterResources;
     resourcesTotal: VirtualClusterResources;
     status: 'RUNNING' | 'STOPPED';
+    /**
+     * A job lets shorter ones past for so many times its time limit; 0: first come, first served
+     */
+    shorterFirst: number;
 };
 
 /**

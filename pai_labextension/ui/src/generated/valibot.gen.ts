@@ -510,7 +510,8 @@ export const vVirtualClusters = v.record(v.string(), v.object({
     numPendingJobs: v.pipe(v.number(), v.integer()),
     resourcesUsed: vVirtualClusterResources,
     resourcesTotal: vVirtualClusterResources,
-    status: v.picklist(['RUNNING', 'STOPPED'])
+    status: v.picklist(['RUNNING', 'STOPPED']),
+    shorterFirst: v.pipe(v.number(), v.integer())
 }));
 
 /**
@@ -523,7 +524,8 @@ export const vVirtualClusterInfo = v.object({
     numPendingJobs: v.pipe(v.number(), v.integer()),
     resourcesUsed: vVirtualClusterResources,
     resourcesTotal: vVirtualClusterResources,
-    status: v.picklist(['RUNNING', 'STOPPED'])
+    status: v.picklist(['RUNNING', 'STOPPED']),
+    shorterFirst: v.pipe(v.number(), v.integer())
 });
 
 /**

@@ -23,6 +23,8 @@ export interface IVirtualCluster extends IHeld {
   readonly running: number;
   readonly waiting: number;
   readonly stopped: boolean;
+  /** Shorter jobs come first in its queue; otherwise it is first come, first served. */
+  readonly shorterFirst: boolean;
 }
 
 export class ClusterModel implements IDisposable {
@@ -81,7 +83,8 @@ export function described(clusters: IVirtualClusters): IVirtualCluster[] {
         most: share(cluster.maxCapacity),
         running: cluster.numActiveJobs,
         waiting: cluster.numPendingJobs,
-        stopped: cluster.status === 'STOPPED'
+        stopped: cluster.status === 'STOPPED',
+        shorterFirst: cluster.shorterFirst > 0
       };
     })
     .sort((one, other) => one.name.localeCompare(other.name, undefined, { numeric: true }));

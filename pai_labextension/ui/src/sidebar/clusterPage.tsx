@@ -62,7 +62,8 @@ function VirtualClusterBar(props: { cluster: IVirtualCluster; trans: Translation
           cluster.stopped ? trans.__('stopped: takes no jobs') : '',
           trans.__('guaranteed: %1', guaranteed),
           trans.__('%1 running', running),
-          trans.__('%1 waiting', waiting)
+          trans.__('%1 waiting', waiting),
+          cluster.shorterFirst ? trans.__('shorter jobs come first') : ''
         ]
           .filter(Boolean)
           .join(' · ')}

@@ -62,7 +62,9 @@ test('an answer whose connection is cut in its middle is said in a sentence', as
 });
 
 test('what is no answer of the scheduler may be silent in its middle', async () => {
-  const late = begun(controller => void setTimeout(() => (controller.enqueue(new Uint8Array([93])), controller.close()), 50));
+  const late = begun(
+    controller => void setTimeout(() => (controller.enqueue(new Uint8Array([93])), controller.close()), 50)
+  );
   const fetch = speaking(late, ways(), trans, 10);
   expect(await (await fetch('http://localhost/user/carol/pai/webhdfs/v1/a')).text()).toBe('[{"name":]');
 });

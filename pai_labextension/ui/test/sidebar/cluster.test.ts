@@ -11,7 +11,8 @@ const cluster = {
   numPendingJobs: 3,
   resourcesUsed: resources(5, 20),
   resourcesTotal: resources(8, 64),
-  status: 'RUNNING' as const
+  status: 'RUNNING' as const,
+  shorterFirst: 0
 };
 
 describe('the virtual clusters', () => {
@@ -24,6 +25,11 @@ describe('the virtual clusters', () => {
   it('are told in CPUs where there are no GPUs', () => {
     const [vision] = described({ vision: { ...cluster, resourcesTotal: resources(0, 64), status: 'STOPPED' } });
     expect(vision).toMatchObject({ of: 'vCores', used: 20, total: 64, guaranteed: 38, stopped: true });
+  });
+
+  it('say where shorter jobs come first', () => {
+    const clusters = described({ fair: { ...cluster, shorterFirst: 10 }, plain: cluster });
+    expect(clusters.map(({ shorterFirst }) => shorterFirst)).toEqual([true, false]);
   });
 
   it('come by name', () => {
