@@ -19,6 +19,8 @@ from .task_folder import GroupSpec
 _OOM_COUNTERS = ("memory.events", "memory.oom_control")
 #: A file of version 1 only, through which single threads are moved.
 _ONE_THREAD = "tasks"
+#: How many links a folder has in which there is no other.
+_LINKS_OF_EMPTY = 2
 
 
 class TaskGroup:
@@ -65,14 +67,19 @@ class TaskGroup:
 
     def oom_kills(self) -> int:
         """Count the processes that the kernel ended for the memory limit."""
-        return sum(_field(path / name, "oom_kill") for path in self._paths for name in _OOM_COUNTERS)
+        limited = [
+            path
+            for path, spec in zip(self._paths, self._specs, strict=True)
+            if any(name.startswith("memory.") for name, _ in spec["files"])
+        ]
+        return sum(_field(path / name, "oom_kill") for path in limited for name in _OOM_COUNTERS)
 
     def processes(self) -> set[int]:
         """List who is in the groups."""
         found: set[int] = set()
         for folder in self._folders():
-            with contextlib.suppress(OSError):
-                found.update(int(line) for line in (folder / "cgroup.procs").read_text().split())
+            with contextlib.suppress(OSError), open(f"{folder}/cgroup.procs", "rb", buffering=0) as file:
+                found.update(int(line) for line in file.read().split())
         return found
 
     def end(self, patience: float) -> bool:
@@ -99,11 +106,17 @@ class TaskGroup:
         """Remove the empty groups, and those the task made inside; one that is in use stays."""
         for folder in self._folders():
             with contextlib.suppress(OSError):
-                folder.rmdir()
+                os.rmdir(folder)  # noqa: PTH106 (names are all that is there)
 
-    def _folders(self) -> list[Path]:
+    def _folders(self) -> list[str]:
         """List the groups and those inside them, the inner ones first."""
-        return [Path(folder) for path in self._paths for folder, _, _ in os.walk(path, topdown=False)]
+        found = []
+        for path in self._paths:
+            with contextlib.suppress(FileNotFoundError):
+                # a folder has a link from each folder in it; most tasks make none
+                inside = os.stat(path).st_nlink != _LINKS_OF_EMPTY  # noqa: PTH116
+                found += [folder for folder, _, _ in os.walk(path, topdown=False)] if inside else [str(path)]
+        return found
 
     def cpu_seconds(self) -> float | None:
         """Return the processor time used so far; None where these groups do not count it."""
