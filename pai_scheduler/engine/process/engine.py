@@ -62,6 +62,8 @@ ADDRESS = "127.0.0.1"
 
 #: Seconds that a task nobody expects has for its end.
 _UNEXPECTED_GRACE = 5.0
+#: Seconds after its start at which a task's folder and log are first looked at.
+_FIRST_LOOK = 0.5
 #: Threads for the work on disk, which is short.
 _THREADS = 4
 #: The rescan takes at most this part of a processor.
@@ -341,7 +343,9 @@ class ProcessEngine:
 
         Its folder is measured, and it is ended when that is larger than it may be. That a process was killed
         for memory is said when the task goes on until the next look, that its log is not kept whole at once.
+        Most tasks that are short end before anything is looked at.
         """
+        await asyncio.sleep(_FIRST_LOOK)
         usage = await self._measured(task)
         killed = False
         async for size in self._disk_meter.follow(task.folder.work):
