@@ -29,6 +29,7 @@ class LeasedEngine:
         self.name = engine.name
         self.shares_host_ports = engine.shares_host_ports
         self.one_machine = engine.one_machine
+        self.own_ssh_server = engine.own_ssh_server
 
     # ── what changes something
 

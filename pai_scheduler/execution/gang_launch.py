@@ -16,11 +16,13 @@ from pai_scheduler.job.environment import StorageAccess, gang_environment, task_
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.task_files import Peer, own_port, ssh_files
+from pai_scheduler.ssh.keys.task_files import Peer, own_port, own_server_files, ssh_files
 
 
 class Places(Protocol):
     """Where an engine's tasks find what is theirs: paths as a task sees them."""
+
+    own_ssh_server: bool
 
     def work_dir(self, task: TaskRef) -> str:
         """Return the folder in which a task's command starts."""
@@ -62,7 +64,12 @@ class GangLaunch:
         self._storage_files = (
             access_files(job.user, inputs.token, default_fs_uri) if inputs.token else dict[str, bytes]()
         )
-        self._ssh_files = {} if keys is None else _ssh_files(keys, gang, addresses)
+        if keys is None:
+            self._ssh_files = dict[str, bytes]()
+        elif places.own_ssh_server:
+            self._ssh_files = own_server_files(keys.identity(job.id), keys.host(job.id))
+        else:
+            self._ssh_files = _ssh_files(keys, gang, addresses)
 
     def of(self, task: Task, gpus: Sequence[Gpu]) -> Launch:
         """Return what one task gets; `gpus` are those that were chosen for it."""
@@ -93,7 +100,7 @@ class GangLaunch:
             files={
                 **self._storage_files,
                 **self._ssh_files,
-                **({} if port is None else own_port(port)),
+                **({} if port is None or self._places.own_ssh_server else own_port(port)),
                 **launcher_files(role.command),
             },
             ssh_port=port,

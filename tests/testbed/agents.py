@@ -65,6 +65,7 @@ class StandInEngine:
 
     name = "docker"
     shares_host_ports = False
+    own_ssh_server = False
     one_machine = False
     front_door_url: str | None = None
     storage_host: str | None = None

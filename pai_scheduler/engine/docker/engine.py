@@ -87,6 +87,7 @@ class DockerEngine(ContainerEngine):
     name = "docker"
     shares_host_ports = False
     one_machine = True
+    own_ssh_server = False
 
     def __init__(
         self,

@@ -111,6 +111,7 @@ class ProcessEngine:
     name = "process"
     shares_host_ports = True
     one_machine = True
+    own_ssh_server = True
     #: tasks reach what browsers reach
     front_door_url: str | None = None
     bridge_address: str | None = None

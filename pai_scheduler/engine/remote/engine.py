@@ -87,6 +87,7 @@ class RemoteEngine(ContainerEngine):
     name = "docker"
     shares_host_ports = False
     one_machine = True
+    own_ssh_server = False
     front_door_url: str | None = None
     storage_host: str | None = None
     bridge_address: str | None = None

@@ -90,6 +90,7 @@ class SwarmEngine(ContainerEngine):
     name = "swarm"
     shares_host_ports = False
     one_machine = False
+    own_ssh_server = False
     bridge_address: str | None = None
 
     def __init__(

@@ -50,6 +50,11 @@ def ssh_files(identity: KeyPair, host: KeyPair, peers: Mapping[str, Peer]) -> di
     }
 
 
+def own_server_files(identity: KeyPair, host: KeyPair) -> dict[str, bytes]:
+    """Make those of the files that a server of ours reads: it is told the rest, and has no clients."""
+    return {HOST_KEY: host.private, AUTHORIZED_KEYS: f"{identity.public}\n".encode()}
+
+
 def own_port(port: int) -> dict[str, bytes]:
     """Make the file that tells a task its own port."""
     return {PORT: f"{port}\n".encode()}

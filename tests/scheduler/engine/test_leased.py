@@ -34,7 +34,7 @@ async def test_nothing_is_changed_before_it_is_certain_that_we_lead(tmp_path: Pa
     assert not (tmp_path / "tasks" / launch.task.name).exists()
     # what only looks goes on
     assert await leased.usage(launch.task) is None
-    assert (leased.name, leased.shares_host_ports) == ("process", True)
+    assert (leased.name, leased.shares_host_ports, leased.own_ssh_server) == ("process", True, True)
     for step in steps:
         step.cancel()
     assured = True

@@ -13,11 +13,15 @@ from pai_scheduler.execution.gang_launch import GangLaunch
 from pai_scheduler.inputs.prepare import Inputs
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.ssh.keys.task_files import AUTHORIZED_KEYS, HOST_KEY
 from tests.scheduler.core.world import World, make_node
 from tests.scheduler.making import make_role
 
 
 class PlacesInTask:
+    def __init__(self, *, own_ssh_server: bool = False) -> None:
+        self.own_ssh_server = own_ssh_server
+
     def work_dir(self, task: TaskRef) -> str:
         return f"/place/{task.name}"
 
@@ -33,6 +37,7 @@ def launches(
     inputs: Inputs | None = None,
     keys: JobKeys | None = None,
     gpus: tuple[Gpu, ...] = (),
+    own_ssh_server: bool = False,
     **fields: Any,
 ) -> dict[str, Launch]:
     """Return what each task of a job gets, by its host name."""
@@ -48,7 +53,7 @@ def launches(
         Gang(job.id, job.attempt.number, members),
         addresses,
         inputs or Inputs(),
-        PlacesInTask(),
+        PlacesInTask(own_ssh_server=own_ssh_server),
         told=job.spec,
         default_fs_uri="http://fs:1",
         default_storage_gb=7,
@@ -100,6 +105,13 @@ def test_tasks_that_may_be_logged_into_get_the_jobs_keys_and_a_port(tmp_path: Pa
     assert got["worker-0"].files.keys() == got["worker-1"].files.keys()
     assert got["worker-0"].files
     assert launches(make_role(name="worker"))["worker-0"].ssh_port is None
+
+
+def test_where_the_server_is_ours_tasks_get_only_the_keys_that_it_reads(tmp_path: Path) -> None:
+    keys = JobKeys.in_folder(tmp_path)
+    got = launches(make_role(name="worker", tasks=2), keys=keys, own_ssh_server=True)
+    assert {frozenset(launch.files) for launch in got.values()} == {frozenset((HOST_KEY, AUTHORIZED_KEYS))}
+    assert None not in {launch.ssh_port for launch in got.values()}
 
 
 def test_what_is_shared_with_the_user_is_given_to_each_task_and_told_to_it() -> None:
