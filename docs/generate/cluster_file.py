@@ -82,6 +82,11 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             "a waiting job lets shorter ones past that are submitted within so many times its own time limit "
             "([more](../users/virtual-clusters.md#shorter-jobs-first)); 0: the order of submission",
         ),
+        "fairShare": (
+            "none",
+            "`{halfLifeHours: 168}`: who has used less lately comes first; of what was used half counts "
+            "after so many hours ([more](../users/virtual-clusters.md#fair-share-between-users))",
+        ),
     },
     "sharedFolders": {
         "name": ("**required**", "by which a job asks for it (`extras.sharedFolders`)"),

@@ -8,6 +8,7 @@ from typing import Any
 from pai_scheduler.cluster.definition import DEFAULT_OVERTAKE_LIMIT
 from pai_scheduler.cluster.dispatch import MOST_RESERVATIONS
 from pai_scheduler.cluster.estimate import MOST_AHEAD
+from pai_scheduler.cluster.usage import AHEAD_MS, CORES_PER_GPU, EVERY_MS
 from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.order import ASSUMED_RUN_SECONDS
 from pai_scheduler.job.exits import PREEMPTED
@@ -26,6 +27,9 @@ def facts(_locale: str) -> Mapping[str, Any]:
         "default_priority": DEFAULT_PRIORITY,
         "overtake_limit": DEFAULT_OVERTAKE_LIMIT,
         "assumed_days": ASSUMED_RUN_SECONDS // 86_400,
+        "cores_per_gpu": CORES_PER_GPU,
+        "share_ahead_minutes": AHEAD_MS // 60_000,
+        "share_every_seconds": EVERY_MS // 1000,
         "most_reservations": MOST_RESERVATIONS,
         "most_ahead": MOST_AHEAD,
         "grace_seconds": f"{CoreSettings().kill_grace_seconds:g}",

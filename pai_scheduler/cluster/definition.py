@@ -53,6 +53,8 @@ class VirtualCluster:
     stopped: bool = False
     #: a job lets shorter ones past that are submitted within so many times its own time limit; 0: none
     shorter_first: int = 0
+    #: who has used less of it comes first; what was used counts half after so many hours. 0: no matter
+    fair_share_hours: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,10 @@ _VIRTUAL_CLUSTER_FIELDS = (
     "defaultRunSeconds",
     "maxRunSeconds",
     "shorterFirst",
+    "fairShare",
 )
+#: a hundred years; more would be no decay
+_MOST_HOURS = 876_000
 
 
 def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
@@ -239,6 +244,11 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
             text = msg("defaultRunSeconds must not be above maxRunSeconds.")
             raise DefinitionError(f"{path}.defaultRunSeconds", text)
         quota = read_number(fields, "gpusPerUser", f"{path}.")
+        shorter_first = read_number(fields, "shorterFirst", f"{path}.") or 0
+        fair_share = _fair_share(fields.get("fairShare"), f"{path}.fairShare")
+        if shorter_first and fair_share:
+            text = msg("fairShare and shorterFirst are two orders: choose one of them.")
+            raise DefinitionError(f"{path}.fairShare", text)
         clusters[name] = VirtualCluster(
             name,
             capacity,
@@ -248,7 +258,8 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
             default_run,
             most_run,
             quota,
-            shorter_first=read_number(fields, "shorterFirst", f"{path}.") or 0,
+            shorter_first=shorter_first,
+            fair_share_hours=fair_share,
         )
     if "default" not in clusters:
         raise DefinitionError("virtualClusters", msg("There must be a virtual cluster named default."))
@@ -259,6 +270,21 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
         )
         raise DefinitionError("virtualClusters", text)
     return clusters
+
+
+def _fair_share(document: object, path: str) -> int:
+    """Read after how many hours half counts of what was used; 0: it is no matter."""
+    if document is None:
+        return 0
+    fields = read_mapping(document, path, ("halfLifeHours",))
+    hours = read_number(fields, "halfLifeHours", f"{path}.", least=1)
+    if hours is None or hours > _MOST_HOURS:
+        text = msg(
+            "Say after how many hours half counts of what was used, from 1 to {most}: 168 is a week.",
+            most=_MOST_HOURS,
+        )
+        raise DefinitionError(f"{path}.halfLifeHours", text)
+    return hours
 
 
 def _log_keeping(document: object) -> LogKeeping:

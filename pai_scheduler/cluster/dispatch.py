@@ -169,6 +169,7 @@ class Dispatcher(SchedulerState):
             self.quota_accounting.book(waiting.virtual_cluster, waiting.user, amounts)
         self.holdings.add(holding)
         self._borrowing.add(holding)
+        self._count_start(holding, now)
         decisions.append(Start(job_id, assignments, borrows))
 
     def _place(self, job_id: str, bound: Bound) -> list[Assignment] | QuotaViolation | None:

@@ -18,6 +18,7 @@ from sortedcontainers import SortedList
 
 from .demand import Demand
 from .overtaking import NEVER, Head, Overtaking, StartedJob
+from .ranking import Ranking
 from .ranks import QueuePosition, Rank
 from .room_index import FreeRoom, RoomIndex
 
@@ -54,6 +55,9 @@ class ShapeQueue(Generic[Shape]):
 
     virtual_cluster: str
     shape: Shape
+    #: whose turn counts, where users take turns; `shift` is added to the precedence of its jobs
+    user: str | None = None
+    shift: int = 0
     #: what its tasks ask for, each kind once
     demands: Collection[Demand] = ()
     standing: Standing = Standing.OPEN
@@ -71,12 +75,17 @@ class ShapeQueue(Generic[Shape]):
     def head(self) -> QueuePosition:
         """Return the first job."""
         first: QueuePosition = self.members[0]
-        return first
+        return (self.shifted(first[0]), first[1]) if self.shift else first
+
+    def shifted(self, rank: Rank) -> Rank:
+        """Return a rank by the turn that the line's user has now."""
+        return rank[0] + self.shift, rank[1]
 
 
 @dataclass(slots=True)
 class _Place(Generic[Shape]):
     line: ShapeQueue[Shape]
+    #: without the line's shift
     rank: Rank
     #: how often its line had been overtaken when the job came
     base: int
@@ -100,7 +109,11 @@ class _Turn(Generic[Shape]):
 
     def next(self, rooms: Callable[[], Sequence[FreeRoom]]) -> QueuePosition | None:
         """Return who is next, by what is free now; None: nobody."""
-        head = self.heads[0][0] if self.heads else None
+        heads = self.heads
+        while heads and heads[0][1].user is not None and heads[0][0] != (now := heads[0][1].head):
+            # its user has got something since
+            heapq.heapreplace(heads, (now, heads[0][1]))
+        head = heads[0][0] if heads else None
         if self.index:
             found = self.index.first(rooms(), self._tried)
             if found is not None and (head is None or found[0] < head):
@@ -144,8 +157,11 @@ class Queue(Generic[Shape]):
         self._by_need: dict[str, RoomIndex[QueuePosition, ShapeQueue[Shape]]] = {}
         self._overtaking: Overtaking[ShapeQueue[Shape]] = Overtaking()
         self._places: dict[str, _Place[Shape]] = {}
-        #: all jobs of a virtual cluster in order, so that a place is looked up and not counted
-        self._ranked: dict[str, SortedList] = {}
+        #: all jobs of a virtual cluster in order
+        self._ranked: dict[str, Ranking] = {}
+        #: where users take turns, by virtual cluster and user: the shift, and the lines
+        self._shifts: dict[tuple[str, str | None], int] = {}
+        self._of_user: dict[tuple[str, str | None], dict[ShapeQueue[Shape], None]] = {}
 
     def __len__(self) -> int:
         return len(self._places)
@@ -153,17 +169,35 @@ class Queue(Generic[Shape]):
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._places
 
-    def add(self, job_id: str, virtual_cluster: str, shape: Shape, rank: Rank, overtaken: int = 0) -> None:
-        """Put a job in line. `overtaken`: how often that happened to it before."""
+    def add(
+        self,
+        job_id: str,
+        virtual_cluster: str,
+        shape: Shape,
+        rank: Rank,
+        overtaken: int = 0,
+        user: str | None = None,
+    ) -> None:
+        """Put a job in line. `overtaken`: how often that happened to it before.
+
+        `user`: whose turn counts, where users take turns; jobs of several users have several shapes then.
+        """
         key = (virtual_cluster, shape)
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = ShapeQueue(virtual_cluster, shape, self._demands(shape))
+            sharer = virtual_cluster, user
+            shift = self._shifts.get(sharer, 0)
+            line = ShapeQueue(virtual_cluster, shape, user, shift, self._demands(shape))
+            self._lines[key] = line
             self._open[line] = None
+            if user is not None:
+                self._of_user.setdefault(sharer, {})[line] = None
         self._places[job_id] = _Place(line, rank, self._overtaken(line) - overtaken)
         line.members.add((rank, job_id))
         self._first_may_have_changed(line)
-        self._ranked.setdefault(virtual_cluster, SortedList()).add((rank, job_id))
+        if virtual_cluster not in self._ranked:
+            self._ranked[virtual_cluster] = Ranking()
+        self._ranked[virtual_cluster].add(line.user, line.shift, rank, job_id)
 
     def remove(self, job_id: str) -> None:
         """Take a job out of line; no change where it is not in line."""
@@ -172,7 +206,7 @@ class Queue(Generic[Shape]):
             return
         line = place.line
         ranked = self._ranked[line.virtual_cluster]
-        ranked.remove((place.rank, job_id))
+        ranked.remove(line.user, place.rank, job_id)
         if not ranked:
             del self._ranked[line.virtual_cluster]
         if place.aside:
@@ -192,10 +226,10 @@ class Queue(Generic[Shape]):
         """Undo `set_aside`."""
         place = self._places.pop(job_id)
         place.line.reserved -= 1
-        shape, name = place.line.shape, place.line.virtual_cluster
+        shape, name, user = place.line.shape, place.line.virtual_cluster, place.line.user
         overtaken = self._overtaken(place.line) - place.base
-        self._ranked[name].remove((place.rank, job_id))
-        self.add(job_id, name, shape, place.rank, overtaken)
+        self._ranked[name].remove(user, place.rank, job_id)
+        self.add(job_id, name, shape, place.rank, overtaken, user)
         self._set(self._lines[name, shape], Standing.OPEN)
 
     def candidates(self, rooms: Callable[[], Sequence[FreeRoom]] = tuple) -> Iterator[str]:
@@ -216,6 +250,23 @@ class Queue(Generic[Shape]):
             line.within = within
             self._count(line)
         self._set(line, standing)
+
+    def shift(self, virtual_cluster: str, user: str, shift: int) -> bool:
+        """Know that a user's turn is another; tell whether it was."""
+        sharer = virtual_cluster, user
+        if self._shifts.get(sharer, 0) == shift:
+            return False
+        self._shifts[sharer] = shift
+        if virtual_cluster in self._ranked:
+            self._ranked[virtual_cluster].shift(user, shift)
+        for line in self._of_user.get(sharer, ()):
+            line.shift = shift
+            self._first_may_have_changed(line)
+        return True
+
+    def shifted(self, virtual_cluster: str, user: str, rank: Rank) -> Rank:
+        """Return a rank by the turn that a user has now, where users take turns."""
+        return rank[0] + self._shifts.get((virtual_cluster, user), 0), rank[1]
 
     def reopen(self, worth: Callable[[ShapeQueue[Shape]], bool] = lambda line: True) -> None:  # noqa: ARG005
         """Something has changed: lines for which it may matter are worth a try again."""
@@ -269,18 +320,24 @@ class Queue(Generic[Shape]):
         return self._places[job_id].line.shape
 
     def rank(self, job_id: str) -> Rank:
-        """Return a job's rank."""
+        """Return a job's rank, by the turn that its user has now."""
+        place = self._places[job_id]
+        return place.line.shifted(place.rank)
+
+    def own_rank(self, job_id: str) -> Rank:
+        """Return a job's rank as it was given, whoever's turn it is."""
         return self._places[job_id].rank
 
     def position(self, job_id: str) -> int:
         """Return a job's place in its virtual cluster, from 1; KeyError where it is not in line."""
         place = self._places[job_id]
-        return 1 + int(self._ranked[place.line.virtual_cluster].index((place.rank, job_id)))
+        position = place.line.shifted(place.rank), job_id
+        return 1 + self._ranked[place.line.virtual_cluster].before(position)
 
     def place_for(self, virtual_cluster: str, rank: Rank) -> int:
         """Return the place that a job of this rank would have, from 1."""
         ranked = self._ranked.get(virtual_cluster)
-        return 1 if ranked is None else 1 + int(ranked.bisect_left((rank, "")))
+        return 1 if ranked is None else 1 + ranked.before((rank, ""))
 
     def waiting(self, virtual_cluster: str) -> int:
         """Count the jobs in line of a virtual cluster."""
@@ -288,7 +345,7 @@ class Queue(Generic[Shape]):
 
     def in_order(self, virtual_cluster: str) -> Iterator[str]:
         """Return the jobs of a virtual cluster, first come first."""
-        return (job_id for _, job_id in self._ranked.get(virtual_cluster, ()))
+        return iter(self._ranked.get(virtual_cluster, ()))
 
     def after(
         self, virtual_cluster: str, position: QueuePosition | None = None, limit: int | None = None
@@ -297,9 +354,8 @@ class Queue(Generic[Shape]):
         ranked = self._ranked.get(virtual_cluster)
         if ranked is None:
             return 1, []
-        begin = 0 if position is None else int(ranked.bisect_right(position))
-        end = None if limit is None else begin + limit
-        return begin + 1, [job_id for _, job_id in ranked.islice(begin, end)]
+        count, ids = ranked.after(position, limit)
+        return count + 1, ids
 
     def _leave(self, line: ShapeQueue[Shape], rank: Rank, job_id: str) -> None:
         line.members.remove((rank, job_id))
@@ -307,6 +363,11 @@ class Queue(Generic[Shape]):
             self._first_may_have_changed(line)
             return
         del self._lines[line.virtual_cluster, line.shape]
+        if line.user is not None:
+            sharer = line.virtual_cluster, line.user
+            del self._of_user[sharer][line]
+            if not self._of_user[sharer]:
+                del self._of_user[sharer]
         line.overtaken = self._overtaking.drop(line)
         self._forget(line)
 

@@ -12,6 +12,15 @@ QueuePosition = tuple[Rank, str]
 _TURNS = 1 << 55
 
 
+#: More than the priorities of a user's jobs differ by: where users take turns, the turn comes first.
+_PRIORITIES = 128
+
+
+def shift_of(turn: int) -> int:
+    """Return what is added to the precedence of a user's jobs where users take turns (see `usage.py`)."""
+    return turn * _PRIORITIES
+
+
 def precedence(priority: int, turn: int | None = None) -> int:
     """Return what comes before the order of submission: the higher priority, then the lower turn.
 

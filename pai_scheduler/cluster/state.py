@@ -20,14 +20,17 @@ from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
 from .queue import Queue
 from .quota import Bound, QuotaAccounting, QuotaViolation
-from .ranks import Rank
+from .ranks import Rank, shift_of
 from .reservations import Reservation, Reservations
 from .room_index import FreeRoom
+from .usage import UsageAccounting, weight
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a job asks for, and under which limits. `user`: whose quota counts; None where there is none.
+    """What a job asks for, and under which limits.
+
+    `user`: whose quota or turn counts; None where there is none.
 
     `size` is the same for jobs of about the same size: the same GPUs, less than twice the cores and memory.
     """
@@ -67,7 +70,10 @@ class SchedulerState:
         overtake_limit: int = DEFAULT_OVERTAKE_LIMIT,
     ) -> None:
         self.cluster = cluster
+        clusters = tuple(clusters)
         self.quota_accounting = QuotaAccounting(cluster.nodes, clusters)
+        #: what users have used, where they share by that
+        self.usage = UsageAccounting(clusters)
         self.queue: Queue[Shape] = Queue(lambda shape: set(shape.gang), overtake_limit)
         self.holdings = Holdings()
         self.reservations = Reservations()
@@ -107,7 +113,7 @@ class SchedulerState:
         self.version += 1
         self._waiting[job_id] = _Waiting(user, virtual_cluster)
         shape = self.shape(user, virtual_cluster, gang, preemptible)
-        self.queue.add(job_id, virtual_cluster, shape, rank, overtaken)
+        self._line_up(job_id, shape, rank, overtaken)
 
     def leave(self, job_id: str) -> None:
         """Take a job out of line, where it is."""
@@ -120,12 +126,31 @@ class SchedulerState:
     def rerank(self, job_id: str, rank: Rank) -> None:
         """Return a waiting job another rank."""
         self.version += 1
-        waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
+        shape = self.queue.shape(job_id)
         overtaken = self.queue.overtaken(job_id)
         self._drop_reservation(job_id)
         self.queue.remove(job_id)
-        self.queue.add(job_id, waiting.virtual_cluster, shape, rank, overtaken)
+        self._line_up(job_id, shape, rank, overtaken)
         self.queue.reopen()
+
+    def _line_up(self, job_id: str, shape: Shape, rank: Rank, overtaken: int) -> None:
+        waiting = self._waiting[job_id]
+        shares = self.usage.shares(waiting.virtual_cluster)
+        user = waiting.user if shares else None
+        self.queue.add(job_id, waiting.virtual_cluster, shape, rank, overtaken, user)
+
+    def take_turns(self, now: int) -> None:
+        """Before decisions: whose turn is when, by what they have used by now."""
+        for (virtual_cluster, user), turn in self.usage.turns(now):
+            if self.queue.shift(virtual_cluster, user, shift_of(turn)):
+                self.version += 1
+
+    def _count_start(self, holding: JobHolding, now: int) -> None:
+        """A job has got its resources: its user has used more."""
+        sharer = holding.virtual_cluster, holding.user
+        self.usage.took(sharer, sum(weight(demand) for demand, _, _ in holding.tasks.values()), now)
+        if self.usage.shares(holding.virtual_cluster):
+            self.queue.shift(*sharer, shift_of(self.usage.turn(sharer, now)))
 
     def hold(
         self,
@@ -148,17 +173,19 @@ class SchedulerState:
             holding.tasks[place] = (demand, assignment, of_task(demand, assignment, self._nodes))
             self.cluster.occupy(demand, assignment)
             self.quota_accounting.book(virtual_cluster, user, holding.tasks[place][2])
+            self.usage.book((virtual_cluster, user), weight(demand))
         if holding.tasks:
             self.holdings.add(holding)
             self._borrowing.add(holding)
 
-    def release(self, job_id: str, place: int) -> None:
-        """A task of a job is over: what it held is free."""
+    def release(self, job_id: str, place: int, now: int = 0) -> None:
+        """A task of a job is over: what it held is free. `now` counts where users share by what they use."""
         self.version += 1
         holding = self.holdings[job_id]
         demand, assignment, amounts = holding.tasks.pop(place)
         self.cluster.release(demand, assignment)
         self.quota_accounting.unbook(holding.virtual_cluster, holding.user, amounts)
+        self.usage.took((holding.virtual_cluster, holding.user), -weight(demand), now)
         self._borrowing.change(holding)
         if not holding.tasks:
             self.holdings.remove(job_id)
@@ -225,21 +252,24 @@ class SchedulerState:
         self.quota_accounting.set_nodes(nodes)
         self._start_over()
 
-    def set_clusters(self, clusters: Iterable[VirtualCluster]) -> None:
-        """Shares or quotas changed."""
+    def set_clusters(self, clusters: Iterable[VirtualCluster], now: int = 0) -> None:
+        """Shares or quotas changed, at `now`."""
+        clusters = tuple(clusters)
         self.quota_accounting.set_clusters(clusters)
+        self.usage.set_clusters(clusters, now)
         for job_id, waiting in self._waiting.items():
-            # a quota makes lines of their own for each user
+            # a quota, or turns, make lines of their own for each user
             shape, rank, overtaken = (
                 self.queue.shape(job_id),
-                self.queue.rank(job_id),
+                self.queue.own_rank(job_id),
                 self.queue.overtaken(job_id),
             )
             new = self.shape(waiting.user, waiting.virtual_cluster, shape.gang, shape.preemptible)
-            if new != shape:
+            shares = self.usage.shares(waiting.virtual_cluster)
+            if new != shape or shares is not (self.queue.line(job_id).user is not None):
                 self._drop_reservation(job_id)
                 self.queue.remove(job_id)
-                self.queue.add(job_id, waiting.virtual_cluster, new, rank, overtaken)
+                self._line_up(job_id, new, rank, overtaken)
         self._start_over()
 
     # -- questions --------------------------------------------------------------------------------------
@@ -355,7 +385,7 @@ class SchedulerState:
     def shape(self, user: str, cluster: str, gang: Sequence[Demand], preemptible: bool) -> Shape:
         """Return what makes jobs equal to the queue."""
         known = self.quota_accounting.clusters.get(cluster)
-        limited = known is not None and known.gpus_per_user is not None
+        limited = known is not None and (known.gpus_per_user is not None or known.fair_share_hours > 0)
         return _shape(tuple(gang), preemptible, user if limited else None)
 
     def _try(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.job.task import TaskRef
 
 from .announcements import Announcement
@@ -59,3 +60,5 @@ class Outcome:
     instructions: list[Instruction] = field(default_factory=list)
     #: virtual clusters as administrators changed them; None: deleted
     virtual_clusters: dict[str, VirtualCluster | None] = field(default_factory=dict)
+    #: what users have used of virtual clusters; None: forgotten
+    usages: dict[Sharer, Usage | None] = field(default_factory=dict)

@@ -6,7 +6,7 @@ user's stop) → the other tasks are ended → everything is released → anothe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pai_scheduler.cluster.definition import (
@@ -20,6 +20,7 @@ from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.queue import Queue
 from pai_scheduler.cluster.state import Shape
+from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.job.exits import PREEMPTED
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.spec import JobSpec
@@ -91,13 +92,14 @@ class Core:
         """Return the jobs of a user that have not ended."""
         return self._unended.get(user, {}).values()
 
-    def restore(self, jobs: Iterable[Job]) -> Outcome:
-        """Take up what the store knows after a start.
+    def restore(self, jobs: Iterable[Job], usages: Mapping[Sharer, Usage] | None = None) -> Outcome:
+        """Take up what the store knows after a start: the jobs, and what users have used.
 
         Accounts for what runs, queues what waits, and repeats what was being done (engines do nothing twice).
         The next event (a `Tick` will do) schedules.
         """
         outcome = Outcome()
+        self.dispatcher.usage.restore(usages or {})
         for job in sorted(jobs, key=lambda job: job.order):
             self.jobs[job.id] = job
             self._unended.setdefault(job.user, {})[job.id] = job
@@ -113,6 +115,8 @@ class Core:
                 if before == (job.sub_state, job.not_before):
                     # the store has it so already
                     del outcome.jobs[job.id]
+        self.dispatcher.usage.begin(self._latest)
+        outcome.usages.update(self.dispatcher.usage.take_changed())
         return outcome
 
     def in_order(self, event: Event) -> Event:
@@ -161,12 +165,13 @@ class Core:
             case Reordered():
                 self._on_reordered(event, outcome)
             case SharesChanged():
-                self.dispatcher.set_clusters(event.virtual_clusters)
-                outcome.virtual_clusters.update(event.changes)
+                self._on_shares(event, outcome)
         # what begins now does so now, even if the event is an older one
         self._latest = max(self._latest, event.time)
         if not more:
+            self.dispatcher.take_turns(self._latest)
             self._schedule(self._latest, outcome)
+            outcome.usages.update(self.dispatcher.usage.take_changed())
 
     def demand(self, job: Job, task: Task) -> Demand:
         """Return what a task was given."""
@@ -257,7 +262,7 @@ class Core:
         job, attempt, task = found
         event = completion.as_held(task, event)
         completion.end_task(task, event, attempt.verdict)
-        self.dispatcher.release(job.id, job.place_in_gang(task.ref))
+        self.dispatcher.release(job.id, job.place_in_gang(task.ref), event.time)
         outcome.tasks[task.ref] = task
         self._tell(outcome, job, event.time, "task-ended", event_texts.task_ended(task), task)
         if attempt.verdict is None:
@@ -324,6 +329,15 @@ class Core:
 
     def _on_nodes(self, event: NodesChanged) -> None:
         self.dispatcher.set_nodes(event.nodes)
+
+    def _on_shares(self, event: SharesChanged, outcome: Outcome) -> None:
+        self.dispatcher.set_clusters(event.virtual_clusters, event.time)
+        outcome.virtual_clusters.update(event.changes)
+        for job in self.jobs.values():
+            # (as a restart would find it)
+            if job.id in self.queue and job.turn != (turn := self.turn(job.spec, job.created)):
+                job.turn = turn
+                self.dispatcher.rerank(job.id, job.rank)
 
     def _on_tick(self, event: Tick, outcome: Outcome) -> None:
         for job_id, timer in list(self.timers.due(event.time)):

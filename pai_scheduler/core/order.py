@@ -32,6 +32,8 @@ def reorder(jobs: Mapping[str, Job], dispatcher: Dispatcher, job: Job, event: Re
     Those between its old and its new place move up or down by one: each gets its neighbour's order.
     """
     changed: dict[str, Job] = {}
+    # (where users take turns, nobody moves a job past another user's)
+    owner_only = event.owner_only or dispatcher.usage.shares(job.spec.virtual_cluster)
     if event.priority is not None and job.present_priority != event.priority:
         job.priority = event.priority
         changed[job.id] = job
@@ -41,13 +43,12 @@ def reorder(jobs: Mapping[str, Job], dispatcher: Dispatcher, job: Job, event: Re
     among = [
         other
         for other in map(jobs.__getitem__, ids)
-        if other.id == job.id
-        or (other.rank[0] == job.rank[0] and (not event.owner_only or other.user == job.user))
+        if other.id == job.id or (other.rank[0] == job.rank[0] and (not owner_only or other.user == job.user))
     ]
     # where the job's priority has just changed, it is not among its like yet
     among.sort(key=lambda other: other.rank)
     old, new = among.index(job), min(max(event.place, 1), len(among)) - 1
-    if new == 0 and not event.owner_only and old > 0:
+    if new == 0 and not owner_only and old > 0:
         job.order = _order_before(among[0], jobs.values())
         changed[job.id] = job
         return list(changed.values())

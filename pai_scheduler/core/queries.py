@@ -122,7 +122,7 @@ def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[st
     cluster = scheduler_state.quota_accounting.clusters.get(spec.virtual_cluster)
     limits = Limits(
         spec.priority,
-        scheduler_state.queue.place_for(spec.virtual_cluster, _rank_now(core, spec, now)),
+        scheduler_state.queue.place_for(spec.virtual_cluster, _rank_now(core, user, spec, now)),
         core.run_seconds(spec),
         cluster.gpus_per_user if cluster is not None else None,
         scheduler_state.quota_accounting.user_gpus(spec.virtual_cluster, user),
@@ -138,9 +138,10 @@ def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[st
     )
 
 
-def _rank_now(core: Core, spec: JobSpec, now: int) -> Rank:
+def _rank_now(core: Core, user: str, spec: JobSpec, now: int) -> Rank:
     """Return the rank of a job that is submitted now."""
-    return precedence(spec.priority, core.turn(spec, now)), _LAST
+    rank = precedence(spec.priority, core.turn(spec, now)), _LAST
+    return core.queue.shifted(spec.virtual_cluster, user, rank)
 
 
 def _starts_within(
@@ -152,7 +153,7 @@ def _starts_within(
     if found.preempts:
         return STOPPING_MS // 1000
     shape = core.dispatcher.shape(user, spec.virtual_cluster, gang, spec.preemptible)
-    start = _estimated_start(core, user, spec.virtual_cluster, shape, _rank_now(core, spec, now), now)
+    start = _estimated_start(core, user, spec.virtual_cluster, shape, _rank_now(core, user, spec, now), now)
     return None if start is None else seconds_until(start, now)
 
 
@@ -289,6 +290,17 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
         if job.progress is not None:
             return msg("Has its resources; {progress}.", progress=job.progress)
         return msg("Has its resources; its tasks are being started.")
+    usage, sharer = core.dispatcher.usage, (job.spec.virtual_cluster, job.user)
+    if usage.shares(job.spec.virtual_cluster):
+        return msg(
+            "Waiting in virtual cluster {vc}, place {place} in the queue, where who has used less comes "
+            "first ({user}: {hours:.1f} GPU hours lately): {reason}",
+            vc=job.spec.virtual_cluster,
+            place=core.queue.position(job.id),
+            user=job.user,
+            hours=usage.gpu_hours(sharer, now),
+            reason=_lacks(core, job, now),
+        )
     return msg(
         "Waiting in virtual cluster {vc}, place {place} in the queue: {reason}",
         vc=job.spec.virtual_cluster,

@@ -132,7 +132,7 @@ class Writer:
     def _restored(self) -> tuple[Core, Outcome]:
         core = self._make_core()
         with without_collections():
-            return core, core.restore(self._store.live_jobs())
+            return core, core.restore(self._store.live_jobs(), self._store.usages())
 
     async def _loop(self) -> None:
         entries: list[_Entry] = []

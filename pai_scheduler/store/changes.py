@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.core.events import Notice
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import ACCESS, Job, JobEvent
@@ -16,7 +17,7 @@ from pai_scheduler.job.task import TaskRef
 
 from . import rows
 from .outbox import announcement_rows
-from .tables import announcements, attempts, forgotten, job_events, jobs, tasks, virtual_clusters
+from .tables import announcements, attempts, forgotten, job_events, jobs, tasks, usages, virtual_clusters
 
 _INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
@@ -37,6 +38,7 @@ def write_outcome(
         connection.execute(job_events.insert(), [rows.job_event_row(entry) for entry in entries])
     changed = [rows.virtual_cluster_row(name, cluster) for name, cluster in outcome.virtual_clusters.items()]
     upsert(connection, virtual_clusters, changed)
+    _write_usages(connection, outcome.usages)
     upsert(connection, announcements, announcement_rows(outcome.announcements))
     return _delete(connection, outcome.deleted)
 
@@ -67,6 +69,15 @@ def _write_jobs(
         connection.execute(jobs.insert(), new)
     if old:
         connection.execute(jobs.update().where(jobs.c.id == sa.bindparam("_id")), old)
+
+
+def _write_usages(connection: sa.Connection, changed: Mapping[Sharer, Usage | None]) -> None:
+    kept = [rows.usage_row(sharer, usage) for sharer, usage in changed.items() if usage is not None]
+    upsert(connection, usages, kept)
+    for (cluster, user), usage in changed.items():
+        if usage is None:
+            which = (usages.c.virtual_cluster == cluster, usages.c.user_name == user)
+            connection.execute(usages.delete().where(*which))
 
 
 def _of_known_jobs(connection: sa.Connection, entries: Iterable[JobEvent]) -> list[JobEvent]:

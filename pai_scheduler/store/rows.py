@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict
 from pai_scheduler.job.message_documents import message_document, read_message
@@ -85,6 +86,16 @@ def read_virtual_cluster(row: Row) -> VirtualCluster | None:
     fields: dict[str, Any] = json.loads(row["document"])
     listed = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
     return VirtualCluster(**(fields | listed))
+
+
+def usage_row(sharer: Sharer, usage: Usage) -> dict[str, Any]:
+    """Return the row of what a user had used of a virtual cluster."""
+    return {
+        "virtual_cluster": sharer[0],
+        "user_name": sharer[1],
+        "amount": usage.amount,
+        "as_of": usage.as_of,
+    }
 
 
 def attempt_row(job_id: str, attempt: Attempt) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from pai_scheduler.clock.clock import ClockMark
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Closing
+from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, State, SubState
 from pai_scheduler.job.task import TaskRef
@@ -37,6 +38,7 @@ from .tables import (
     jobs,
     public_keys,
     tasks,
+    usages,
     virtual_clusters,
 )
 from .transactions import DATABASE_FILE
@@ -156,6 +158,12 @@ class Store(StoredSchedules, Outbox, StoredHistory):
         with self._reading() as connection:
             found = connection.execute(sa.select(virtual_clusters))
             return {row.name: rows.read_virtual_cluster(row._mapping) for row in found}
+
+    def usages(self) -> dict[Sharer, Usage]:
+        """Return what users had used of virtual clusters that they share by that."""
+        with self._reading() as connection:
+            found = connection.execute(sa.select(usages))
+            return {(row.virtual_cluster, row.user_name): Usage(row.amount, row.as_of) for row in found}
 
     def closed_nodes(self) -> dict[str, Closing]:
         """Return why which nodes are closed, by name."""

@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Float,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
@@ -18,7 +19,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0011"
+HEAD = "0012"
 
 metadata = MetaData()
 
@@ -137,6 +138,16 @@ virtual_clusters = Table(
     metadata,
     Column("name", String(255), primary_key=True),
     Column("document", Text),
+)
+
+#: what users had used of virtual clusters that they share by that, at `as_of`: eighths of a GPU for one ms
+usages = Table(
+    "usages",
+    metadata,
+    Column("virtual_cluster", String(255), primary_key=True),
+    Column("user_name", String(255), primary_key=True),
+    Column("amount", Float(53), nullable=False),
+    Column("as_of", BigInteger, nullable=False),
 )
 
 #: where the scheduler's clock was, in one row: so long (ms) after the boot of that name it was `time`

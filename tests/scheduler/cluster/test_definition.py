@@ -151,6 +151,17 @@ def test_limits_are_read_for_all_and_for_each_virtual_cluster() -> None:
     assert shorter.virtual_clusters["default"].shorter_first == 10
     with pytest.raises(DefinitionError, match="shorterFirst: This must be a whole"):
         parse("virtualClusters: {default: {capacity: 60, shorterFirst: often}}")
+    fair = parse("virtualClusters: {default: {capacity: 60, fairShare: {halfLifeHours: 168}}}")
+    assert (default.fair_share_hours, fair.virtual_clusters["default"].fair_share_hours) == (0, 168)
+    for wrong, why in (
+        ("fairShare: {}", "halfLifeHours: Say after how many hours"),
+        ("fairShare: {halfLifeHours: 0}", "halfLifeHours: This must be a whole"),
+        ("fairShare: {halfLifeHours: 1000000}", "halfLifeHours: Say after how many hours"),
+        ("fairShare: {weeks: 1}", "weeks is not known here"),
+        ("fairShare: {halfLifeHours: 1}, shorterFirst: 1", "two orders: choose one"),
+    ):
+        with pytest.raises(DefinitionError, match=why):
+            parse("virtualClusters: {default: {capacity: 60, " + wrong + "}}")
     assert parse("defaults: {schedulesPerUser: 3}").schedules_per_user == 3
     assert Definition().schedules_per_user == 100
     assert (Definition().overtake_limit, Definition().debug_hold_seconds) == (20, 7 * 24 * 3600)

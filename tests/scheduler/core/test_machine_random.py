@@ -76,10 +76,17 @@ JOB = st.fixed_dictionaries(
         ),
     }
 )
-SHARES = st.sampled_from([(100, 100, 0, 100), (50, 100, 50, 100), (60, 80, 40, 50)]).map(
+SHARES = st.sampled_from(
+    [
+        (100, 100, 0, 100, {"shorter_first": 3}),
+        (50, 100, 50, 100, {"shorter_first": 3}),
+        (50, 100, 50, 100, {"fair_share_hours": 1}),
+        (60, 80, 40, 50, {"fair_share_hours": 1}),
+    ]
+).map(
     lambda shares: (
         VirtualCluster("default", shares[0], shares[1], gpus_per_user=3, max_run_seconds=500),
-        VirtualCluster("vision", shares[2], shares[3], shorter_first=3),
+        VirtualCluster("vision", shares[2], shares[3], **shares[4]),
     )
 )
 ENDS = st.sampled_from(
@@ -135,10 +142,10 @@ class RandomLife(RuleBasedStateMachine):
 
     # -- users ----------------------------------------------------------------------------------------------
 
-    @rule(roles=roles(), fields=JOB)
-    def submit(self, roles: list[dict[str, Any]], fields: dict[str, Any]) -> None:
+    @rule(roles=roles(), fields=JOB, user=st.sampled_from(["alice", "bob"]))
+    def submit(self, roles: list[dict[str, Any]], fields: dict[str, Any], user: str) -> None:
         self.numbers += 1
-        self.after(self.world.submit(*roles, id=f"j{self.numbers}", **fields))
+        self.after(self.world.submit(*roles, id=f"j{self.numbers}", user=user, **fields))
 
     @precondition(lambda self: self.numbers)
     @rule(data=st.data(), delete=st.booleans())
@@ -241,7 +248,9 @@ class RandomLife(RuleBasedStateMachine):
 
     @rule()
     def service_dies_and_comes_back(self) -> None:
+        self.after(self.world.tick())
         before = {job.id: (job.state, job.sub_state) for job in self.world.core.jobs.values()}
+        orders = self.orders()
         self.alarm = None
         self.said.clear()
         self.after(self.world.restart())
@@ -255,6 +264,14 @@ class RandomLife(RuleBasedStateMachine):
         }
         assert {job_id for job_id, _ in self.said} == starting
         self.after(self.world.tick())
+        both = {job_id for order in orders for job_id in order if job_id in self.world.core.queue}
+        for old, new in zip(orders, self.orders(), strict=True):
+            assert [job_id for job_id in old if job_id in both] == [
+                job_id for job_id in new if job_id in both
+            ]
+
+    def orders(self) -> list[list[str]]:
+        return [list(self.world.core.queue.in_order(name)) for name in ("default", "vision")]
 
     # -- what follows from an event -------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.core.events import (
     EndCause,
     Ended,
@@ -54,6 +55,7 @@ class Disk:
         self.tasks: dict[TaskRef, dict[str, Any]] = {}
         self.configs: dict[str, str] = {}
         self.job_events: list[JobEvent] = []
+        self.usages: dict[Sharer, Usage] = {}
 
     def write(self, outcome: Outcome) -> None:
         for job in outcome.jobs.values():
@@ -64,6 +66,10 @@ class Disk:
             assert (task.ref.job_id, task.ref.attempt) in self.attempts
             self.tasks[task.ref] = rows.task_row(task)
         self.job_events.extend(outcome.job_events)
+        for sharer, usage in outcome.usages.items():
+            self.usages.pop(sharer, None)
+            if usage is not None:
+                self.usages[sharer] = replace(usage)
         for job_id in outcome.deleted:
             self.jobs.pop(job_id, None)
             self.attempts = {key: row for key, row in self.attempts.items() if key[0] != job_id}
@@ -184,7 +190,9 @@ class World:
     def restart(self) -> list[Instruction]:
         """Go on with a new core, made of what is durable; return what it says before the first event."""
         self.core = self._empty_core()
-        self.outcome = self.core.restore(self.disk.live_jobs())
+        self.outcome = self.core.restore(
+            self.disk.live_jobs(), {sharer: replace(usage) for sharer, usage in self.disk.usages.items()}
+        )
         self.disk.write(self.outcome)
         return self.outcome.instructions
 

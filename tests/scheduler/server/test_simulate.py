@@ -186,3 +186,17 @@ def test_it_tells_how_true_estimates_were(simulate: Simulate, tmp_path: Path) ->
     assert "estimates" not in json.loads(simulate("--json")[1])
     with pytest.raises(SystemExit):
         simulate("--known-times", "0.5")
+
+
+def test_where_users_share_the_column_user_decides_who_is_next(simulate: Simulate, tmp_path: Path) -> None:
+    # one GPU: bob's one job need not wait for all of alice's
+    lines = ["user,submitSeconds,runSeconds,gpus", *["alice,0,100,1"] * 5, "bob,1,100,1"]
+    (tmp_path / "jobs.csv").write_text("\n".join(lines))
+    ends = []
+    for share in ("capacity: 100", "capacity: 100, fairShare: {halfLifeHours: 24}"):
+        (tmp_path / "cluster.yaml").write_text(
+            f"nodes: [{{name: a, gpus: {{t: 1}}}}]\nvirtualClusters: {{default: {{{share}}}}}"
+        )
+        simulate("--jobs", str(tmp_path / "fared.csv"))
+        ends.append((tmp_path / "fared.csv").read_text().splitlines()[-1].split(",")[4])
+    assert ends == ["600.000", "200.000"]
