@@ -33,9 +33,13 @@ from pai_scheduler.schedules.schedule import (
     run_name,
 )
 from pai_scheduler.security.principal import Principal
+from pai_scheduler.storage.errors import StorageError
+from pai_scheduler.storage.files import Files
+from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.store.store import Store
 
 from .admission import Admission
+from .schedule_folders import is_needed, uploaded_folder
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +65,7 @@ class Schedules:
     """Keeps schedules and submits what is due; refusals are `errors.RequestError`.
 
     `find_user` says who somebody is now, `most` how many schedules a user may have, `clock` what time it is
-    (ms since the epoch).
+    (ms since the epoch), `files` where the users' are; None: there is no storage.
     """
 
     def __init__(
@@ -73,9 +77,10 @@ class Schedules:
         find_user: FindUser,
         most: int,
         clock: Callable[[], int],
+        files: Files | None = None,
     ) -> None:
         self._store, self._reader, self._writer, self._admission = store, reader, writer, admission
-        self._find_user, self._most, self._now = find_user, most, clock
+        self._find_user, self._most, self._now, self._files = find_user, most, clock, files
         #: who changes a schedule finds it as whoever came before has left it
         self._one_at_a_time = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -160,10 +165,30 @@ class Schedules:
         return schedule
 
     async def delete(self, principal: Principal, owner: str, name: str) -> None:
-        """Forget a schedule; its jobs stay as they are."""
+        """Forget a schedule, and the files that were uploaded for it alone; its jobs stay as they are."""
         async with self._one_at_a_time:
-            await self.get(principal, owner, name)
+            _, config = await self.get(principal, owner, name)
             await self._writer.keep(self._store.remove_schedule, owner, name)
+            folder = await self._unneeded(owner, config)
+        if folder is None or self._files is None:
+            return
+        try:
+            await self._files.delete(principal, folder, recursive=True)
+        except StorageError as error:
+            # the schedule is gone all the same, and what is left over does no harm
+            _log.warning("the files of schedule %s of %s stay: %s", name, owner, error)
+
+    async def _unneeded(self, owner: str, config: Mapping[str, Any]) -> StoragePath | None:
+        """Return the folder of a schedule that is gone, where nothing else needs what is in it."""
+        folder = uploaded_folder(owner, config)
+        if folder is None:
+            return None
+        others = []
+        for schedule in await self._reader.read(self._store.schedules, owner):
+            found = await self._reader.read(self._store.schedule, owner, schedule.name)
+            others += [found[1]] if found else []
+        jobs = [job.spec for job in self._writer.core.unended(owner)]
+        return None if is_needed(folder, jobs, others) else folder
 
     async def run(self, principal: Principal, owner: str, name: str) -> str:
         """Submit a job of a schedule now, whether or not another runs; return the job's name."""

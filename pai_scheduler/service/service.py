@@ -116,6 +116,7 @@ class Service:
             find_user or _find_nobody,
             definition.schedules_per_user,
             clock,
+            files,
         )
         self.queues = Queues(self._writer, clock)
         self.job_events = JobEvents(store, self._reader)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,11 @@ from pai_scheduler.rest.errors import storage_unavailable
 from pai_scheduler.schedules.schedule import Outcome, Overlap, Schedule
 from pai_scheduler.security.principal import Principal
 from pai_scheduler.service.schedules import WantedSchedule
+from pai_scheduler.storage.errors import StorageError
+from pai_scheduler.storage.files import Files
+from pai_scheduler.storage.folder.storage import FolderStorage
+from pai_scheduler.storage.names import StorageNames
+from pai_scheduler.storage.path import StoragePath
 from tests.scheduler.clock.machine import HOUR, NOON, Machine
 from tests.scheduler.making import make_config, make_role
 from tests.scheduler.open_service import ALICE, BOB, CLUSTER, FOREVER, ROOT, OpenService, refused
@@ -225,6 +231,37 @@ async def test_changing_a_schedule_keeps_what_is_known_of_it(service: OpenServic
     with refused(404, "NoScheduleError"):
         await service.schedules.get(ALICE, "alice", "s")
     assert len(await _names(service)) == 1
+
+
+async def test_what_was_uploaded_for_a_schedule_goes_with_it(service: OpenService, tmp_path: Path) -> None:
+    files = Files(FolderStorage(tmp_path / "files"), StorageNames(["file:///files"]))
+    await files.start()
+    service.schedules._files = files
+    folder = StoragePath(("alice", "schedules", "s_0123abcd"))
+    await files.mkdirs(ALICE, folder)
+    job = make_config(name="any", codeDir="$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/schedules/s_0123abcd")
+    uploaded = {**job, "extras": {"run": {"file": "a.ipynb", "kind": "notebook"}}}
+
+    async def keep(name: str, config: dict[str, Any]) -> None:
+        schedule, _ = await service.schedules.get(ALICE, "alice", name)
+        await service.schedules._writer.keep(service.schedules._store.put_schedule, schedule, config, 100)
+
+    async def deleted(name: str) -> bool:
+        await service.schedules.delete(ALICE, "alice", name)
+        try:
+            await files.status(ALICE, folder)
+        except StorageError:
+            return True
+        return False
+
+    for name, config in (("own", job), ("first", uploaded), ("second", uploaded)):
+        await service.schedules.put(ALICE, "alice", name, HOURLY)
+        await keep(name, config)
+    # what somebody has put there themselves stays; so does what another schedule needs
+    assert not await deleted("own")
+    assert not await deleted("first")
+    assert await deleted("second")
+    await files.close()
 
 
 async def test_what_is_wrong_is_refused_when_it_is_made(service: OpenService) -> None:
