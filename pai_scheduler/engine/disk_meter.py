@@ -1,7 +1,9 @@
 """How much disk a task's folder takes: measured again and again, at a cost that stays bounded.
 
 A folder of a million files takes seconds to go through, so that is done in short slices on a thread of its
-own, and the pause between two measurements grows with what the last one cost.
+own, and the pause between two measurements grows with what the last one cost. One that has not changed is
+looked at again when its disk has filled further, or after a while, so that many quiet tasks cost no more than
+a question about their disk.
 """
 
 from __future__ import annotations
@@ -10,20 +12,28 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from pai_scheduler.job.messages import Message, msg
 
-#: Entries of a folder that are looked at in one slice, and the part of the time that slices may take.
-_SLICE, _SHARE = 1000, 0.05
+#: Entries of a folder that are looked at in one slice, the part of the time that slices may take, and the
+#: seconds after which none more is begun in one step.
+_SLICE, _SHARE, _STEP_SECONDS = 1000, 0.05, 0.001
 #: Seconds between two measurements of one folder at least.
 LEAST_PAUSE = 1.0
+#: Seconds between two measurements of a folder that does not change, at most; and by how many bytes its disk
+#: must have filled further to look at once.
+_QUIET_PAUSE, _GROWTH = 10.0, 2**24
 _GB = 2**30
 #: What a task without any disk may write: Docker itself leaves some entries in its container.
 _LEAST_LIMIT = 2**20
 _BLOCK = 512
+
+T = TypeVar("T")
 
 
 def is_beyond(size: int, gb: int) -> bool:
@@ -47,42 +57,129 @@ def size_of(folder: Path) -> int:
     return size
 
 
+#: By device: a folder on it, and the bytes in use there.
+_Levels = dict[int, tuple[Path, int]]
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class _Quiet:
+    """Somebody who waits until a disk has filled further than to `levels`, or until `until` (loop time)."""
+
+    levels: _Levels
+    until: float
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def is_over(self, now: float, used: dict[int, int]) -> bool:
+        """Return whether it has waited enough, where so many bytes of each device are in use."""
+        return now >= self.until or any(
+            used.get(device, level) - level >= _GROWTH for device, (_, level) in self.levels.items()
+        )
+
+
+class _Look:
+    """One measurement of folders, in steps. `cost`: seconds that it took so far."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders, self._slices = folders, sizes(*folders)
+        self.levels: _Levels = {}
+        self.size, self.cost, self.is_whole = 0, 0.0, False
+
+    def step(self) -> float:
+        """Look at a slice, or all of a small folder; return the seconds that it took. Blocks."""
+        begin = time.monotonic()
+        if not self.levels:  # first, so that nothing is written unseen between the one and the other
+            self.levels = _levels(self._folders)
+        while not self.is_whole and time.monotonic() - begin < _STEP_SECONDS:
+            found = next(self._slices, None)
+            self.size, self.is_whole = self.size if found is None else found, found is None
+        took = time.monotonic() - begin
+        self.cost += took
+        return took
+
+
 class DiskMeter:
     """Measures folders, all on one thread."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "disk-meter")
         self._measuring = 0
+        self._quiet: set[_Quiet] = set()
+        self._waking: asyncio.Task[None] | None = None
 
     async def follow(self, *folders: Path) -> AsyncIterator[int]:
         """Return the size of folders together, in bytes, again and again."""
         self._measuring += 1
+        before = -1
         try:
             while True:
-                cost = 0.0
-                size = 0
-                slices = sizes(*folders)
-                while True:
-                    found, seconds = await self._run(slices)
-                    if found is None:
-                        break
-                    size, cost = found, cost + seconds
-                    await asyncio.sleep(seconds / _SHARE)
+                look = _Look(folders)
+                while not look.is_whole:
+                    seconds = await self._in_thread(look.step)
+                    if not look.is_whole:
+                        await asyncio.sleep(seconds / _SHARE)
+                size = look.size
                 yield size
-                await asyncio.sleep(max(LEAST_PAUSE, self._measuring * cost / _SHARE))
+                pause = max(LEAST_PAUSE, self._measuring * look.cost / _SHARE)
+                await asyncio.sleep(pause)
+                if size == before:
+                    await self._until_fuller(look.levels, _QUIET_PAUSE - pause)
+                before = size
         finally:
             self._measuring -= 1
 
     def close(self) -> None:
         """End the thread that measures."""
+        if self._waking is not None:
+            self._waking.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, slices: Iterator[int]) -> tuple[int | None, float]:
-        def step() -> tuple[int | None, float]:
-            begin = time.monotonic()
-            return next(slices, None), time.monotonic() - begin
+    async def _in_thread(self, function: Callable[..., T], *args: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
 
-        return await asyncio.get_running_loop().run_in_executor(self._thread, step)
+    async def _until_fuller(self, levels: _Levels, seconds: float) -> None:
+        """Wait until one of the disks is fuller than it was, but no longer than so many seconds."""
+        quiet = _Quiet(levels, asyncio.get_running_loop().time() + seconds)
+        self._quiet.add(quiet)
+        if self._waking is None or self._waking.done():
+            self._waking = asyncio.create_task(self._wake())
+        try:
+            await quiet.woken.wait()
+        finally:
+            self._quiet.discard(quiet)
+
+    async def _wake(self) -> None:
+        """Ask the disks, each once for all who wait, and wake who has waited enough."""
+        while self._quiet:
+            await asyncio.sleep(LEAST_PAUSE)
+            places = {device: place for quiet in self._quiet for device, (place, _) in quiet.levels.items()}
+            used = await self._in_thread(_all_used, places)
+            now = asyncio.get_running_loop().time()
+            for quiet in self._quiet:
+                if quiet.is_over(now, used):
+                    quiet.woken.set()
+
+
+def _levels(folders: Sequence[Path]) -> _Levels:
+    """Ask the disks of folders how full they are; of a folder that is gone, there is nothing to ask."""
+    levels: _Levels = {}
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            levels.setdefault(folder.stat().st_dev, (folder, _used(folder)))
+    return levels
+
+
+def _all_used(places: Mapping[int, Path]) -> dict[int, int]:
+    used: dict[int, int] = {}
+    for device, place in places.items():
+        with contextlib.suppress(OSError):
+            used[device] = _used(place)
+    return used
+
+
+def _used(folder: Path) -> int:
+    """Return the bytes in use on a folder's file system."""
+    told = os.statvfs(folder)
+    return (told.f_blocks - told.f_bfree) * told.f_frsize
 
 
 def sizes(*folders: Path) -> Iterator[int]:

@@ -86,3 +86,39 @@ async def test_a_folder_is_measured_again_and_again(
                 break
             (tmp_path / "file").write_bytes(b"x" * 5000)
     assert seen == [0, 8192]
+
+
+async def test_a_quiet_folder_is_looked_at_as_soon_as_its_disk_fills(
+    meter: DiskMeter, tiny_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_meter, "LEAST_PAUSE", 0.01)
+    monkeypatch.setattr(disk_meter, "_QUIET_PAUSE", 3600.0)
+    monkeypatch.setattr(disk_meter, "_GROWTH", 100_000)
+    seen = []
+    async with asyncio.timeout(30):
+        async for found in meter.follow(tiny_disk):
+            seen.append(found)
+            if found:
+                break
+            if len(seen) == 2:
+                asyncio.get_running_loop().call_later(0.2, (tiny_disk / "file").write_bytes, b"x" * 200_000)
+    # twice without a change, and not again before there was one
+    assert seen[:2] == [0, 0]
+    assert len(seen) == 3
+
+
+async def test_a_quiet_folder_is_looked_at_after_a_while_in_any_case(
+    meter: DiskMeter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_meter, "LEAST_PAUSE", 0.01)
+    monkeypatch.setattr(disk_meter, "_QUIET_PAUSE", 0.1)
+    monkeypatch.setattr(disk_meter, "_GROWTH", 2**60)
+    seen = []
+    async with asyncio.timeout(30):
+        async for found in meter.follow(tmp_path):
+            seen.append(found)
+            if found:
+                break
+            if len(seen) == 3:
+                (tmp_path / "file").write_bytes(b"x" * 5000)
+    assert seen[-1] == 8192
