@@ -368,8 +368,9 @@ class DockerEngine(ContainerEngine):
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a task's container."""
         found = self._tasks.get(task)
-        disk_bytes, gpu_uuids = (found.disk_bytes, found.gpu_uuids) if found is not None else (None, ())
-        return await self._meter.measure(task.name, disk_bytes, gpu_uuids)
+        if found is None:
+            return await self._meter.measure(task.name)
+        return await self._meter.measure(task.name, found.disk_bytes, found.gpu_uuids, found.process)
 
     def _node(self) -> Node:
         return node_of(self._info, self._node_name, is_local=self._is_local, answers=self._healthy)

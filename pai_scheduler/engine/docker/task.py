@@ -21,6 +21,7 @@ from pai_scheduler.engine.protocol import Launch
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
+from .container_use import ContainerProcess
 from .context import EngineContext, KillMark
 from .create import ContainerNotCreatedError, has_run
 from .disk import storage_gb
@@ -68,6 +69,8 @@ class DockerTask:
         self.disk_bytes: int | None = None
         #: NVIDIA's names of the GPUs that it has
         self.gpu_uuids: tuple[str, ...] = ()
+        #: where its use can be read without Docker
+        self.process: ContainerProcess | None = None
         #: it ran when it was signalled
         self._signalled = False
         #: Loop time of the next SIGKILL.
@@ -239,6 +242,8 @@ class DockerTask:
         )
         following = asyncio.create_task(log.follow())
         self.gpu_uuids = gpus_of(found)
+        if self._around.is_local:
+            self.process = ContainerProcess(container, int(found["State"].get("Pid") or 0))
         self._memory_mb = int(found["HostConfig"]["Memory"]) // 2**20
         if found["State"]["OOMKilled"]:  # while nobody listened
             self._note_oom()

@@ -7,7 +7,7 @@ import contextlib
 import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -16,6 +16,7 @@ from pai_scheduler.engine.gpu import GpuMeter, find_gpus
 from pai_scheduler.engine.protocol import Usage
 
 from .connection import DockerApi
+from .container_use import ContainerProcess, ContainerUse, read_use
 
 _MIB, _GB = 2**20, 10**9
 #: Storage drivers that can limit a container's disk by themselves.
@@ -31,27 +32,32 @@ class UsageMeter:
         self._gpus = GpuMeter()
 
     async def measure(
-        self, name: str, disk_bytes: int | None = None, gpu_uuids: Sequence[str] = ()
+        self,
+        name: str,
+        disk_bytes: int | None = None,
+        gpu_uuids: Sequence[str] = (),
+        process: ContainerProcess | None = None,
     ) -> Usage | None:
-        """Measure a container; None where it does not run. `disk_bytes`: measured by who has the time."""
-        stats = await self._api.stats(name)
-        if not stats or not stats["memory_stats"].get("usage"):
+        """Measure a container; None where it does not run. `disk_bytes`: measured by who has the time.
+
+        `process`: where it is known, Docker is not asked, provided that this machine's kernel knows it.
+        """
+        use = await asyncio.to_thread(read_use, process) if process is not None else None
+        if use is None:
+            use = _told(await self._api.stats(name))
+        if use is None:
             self.forget(name)
             return None
-        now, used = time.time_ns(), int(stats["cpu_stats"]["cpu_usage"]["total_usage"])
+        now, used = time.time_ns(), use.cpu_ns
         before, used_before = self._last.get(name, (now, used))
         self._last[name] = (now, used)
-        memory, details = stats["memory_stats"], stats["memory_stats"].get("stats") or {}
-        # what Linux can take back at once is not "used" (the same rule as in `docker stats`)
-        cache = details.get("total_inactive_file", details.get("inactive_file", 0))
         gpus = await asyncio.to_thread(self._gpus.measure, gpu_uuids) if gpu_uuids else None
-        networks = (stats.get("networks") or {}).values()
         return Usage(
             time=now // 10**6,
             cpu_percent=100 * (used - used_before) / (now - before) if now > before else 0.0,
-            memory_mb=max(0, memory["usage"] - cache) / _MIB,
-            net_rx_bytes=sum(network["rx_bytes"] for network in networks),
-            net_tx_bytes=sum(network["tx_bytes"] for network in networks),
+            memory_mb=use.memory_bytes / _MIB,
+            net_rx_bytes=use.net_rx_bytes,
+            net_tx_bytes=use.net_tx_bytes,
             disk_mb=None if disk_bytes is None else disk_bytes / _MIB,
             gpu_percent=gpus.percent if gpus else None,
             gpu_memory_mb=gpus.memory_mb if gpus else None,
@@ -64,6 +70,22 @@ class UsageMeter:
     def forget(self, name: str) -> None:
         """Drop what was kept of a container."""
         self._last.pop(name, None)
+
+
+def _told(stats: Mapping[str, Any] | None) -> ContainerUse | None:
+    """Read Docker's answer; None where the container does not run."""
+    if not stats or not stats["memory_stats"].get("usage"):
+        return None
+    memory, details = stats["memory_stats"], stats["memory_stats"].get("stats") or {}
+    # what Linux can take back at once is not "used" (the same rule as in `docker stats`)
+    cache = details.get("total_inactive_file", details.get("inactive_file", 0))
+    networks = (stats.get("networks") or {}).values()
+    return ContainerUse(
+        cpu_ns=int(stats["cpu_stats"]["cpu_usage"]["total_usage"]),
+        memory_bytes=max(0, memory["usage"] - cache),
+        net_rx_bytes=sum(network["rx_bytes"] for network in networks),
+        net_tx_bytes=sum(network["tx_bytes"] for network in networks),
+    )
 
 
 def node_of(info: dict[str, Any], name: str | None, *, is_local: bool, answers: bool) -> Node:

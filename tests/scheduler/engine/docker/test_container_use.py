@@ -1,0 +1,116 @@
+"""What a container uses, as the kernel's files say it, beside what Docker says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import aiodocker
+import pytest
+
+from pai_scheduler.engine.docker.connection import DockerApi
+from pai_scheduler.engine.docker.container_use import ContainerProcess, ContainerUse, read_use
+from pai_scheduler.engine.docker.usage import UsageMeter
+from tests.scheduler.engine.lab import Lab
+
+_BUSY = "head -c 300000 /dev/urandom >/dev/null; echo ready; exec sleep 100000"
+
+
+async def _process(docker_host: str, name: str) -> ContainerProcess:
+    async with aiodocker.Docker(url=docker_host) as docker:
+        found = await docker.containers.container(name).show()
+    return ContainerProcess(found["Id"], found["State"]["Pid"])
+
+
+async def test_a_containers_use_is_read_as_docker_tells_it(docker_lab: Lab, docker_host: str) -> None:
+    task = await docker_lab.start(_BUSY)
+    await docker_lab.printed(task, "ready")
+    use = read_use(await _process(docker_host, task.name))
+    assert use is not None
+    api = DockerApi(docker_host)
+    await api.open()
+    told = await api.stats(task.name)
+    await api.close()
+    assert told is not None
+    assert use.cpu_ns == pytest.approx(told["cpu_stats"]["cpu_usage"]["total_usage"], rel=0.2)
+    memory = told["memory_stats"]
+    assert use.memory_bytes <= memory["usage"]
+    assert use.memory_bytes == pytest.approx(
+        memory["usage"] - memory["stats"]["total_inactive_file"], abs=2**20
+    )
+    # (something may arrive meanwhile)
+    assert 0 <= use.net_rx_bytes <= told["networks"]["eth0"]["rx_bytes"]
+    assert 0 <= use.net_tx_bytes <= told["networks"]["eth0"]["tx_bytes"]
+
+
+async def test_a_process_that_is_not_the_containers_is_not_believed(
+    docker_lab: Lab, docker_host: str
+) -> None:
+    task = await docker_lab.start("echo ready; exec sleep 100000")
+    await docker_lab.printed(task, "ready")
+    process = await _process(docker_host, task.name)
+    assert read_use(ContainerProcess(process.container, os.getpid())) is None
+    assert read_use(ContainerProcess("0" * 64, process.pid)) is None
+    assert read_use(ContainerProcess("", process.pid)) is None
+
+
+async def test_docker_is_asked_only_where_the_kernel_does_not_tell(
+    docker_lab: Lab, docker_host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = await docker_lab.start(_BUSY)
+    await docker_lab.printed(task, "ready")
+    process = await _process(docker_host, task.name)
+    api = DockerApi(docker_host)
+    await api.open()
+    meter = UsageMeter(api)
+    asked: list[str] = []
+    ask = api.stats
+
+    async def stats(name: str) -> dict[str, Any] | None:
+        asked.append(name)
+        return await ask(name)
+
+    monkeypatch.setattr(api, "stats", stats)
+    read = await meter.measure(task.name, process=process)
+    assert asked == []
+    told = await meter.measure(task.name, process=ContainerProcess(process.container, os.getpid()))
+    meter.close()
+    await api.close()
+    assert asked == [task.name]
+    assert read is not None
+    assert told is not None
+    assert read.memory_mb == pytest.approx(told.memory_mb, abs=1)
+
+
+_LIMITS = "0::/system.slice/docker-c0ffee.scope\n"
+
+
+@pytest.mark.parametrize(
+    ("groups", "use"),
+    [
+        (_LIMITS, ContainerUse(5_000, 900, 30, 40)),
+        # what a container makes inside is its own too
+        ("0::/system.slice/docker-c0ffee.scope/inner\n", ContainerUse(5_000, 900, 30, 40)),
+        ("0::/system.slice/docker-other.scope\n", None),
+        ("0::/\n", None),
+    ],
+)
+def test_version_2_of_control_groups_is_read_too(
+    tmp_path: Path, groups: str, use: ContainerUse | None
+) -> None:
+    group = tmp_path / "cgroup" / "system.slice" / "docker-c0ffee.scope"
+    group.mkdir(parents=True)
+    (group / "cpu.stat").write_text("usage_usec 5\nuser_usec 3\n")
+    (group / "memory.current").write_text("1000\n")
+    (group / "memory.stat").write_text("anon 800\ninactive_file 100\n")
+    own = tmp_path / "proc" / "7"
+    (own / "net").mkdir(parents=True)
+    (own / "cgroup").write_text(groups)
+    row = "{}: {} 1 0 0 0 0 0 0 {} 1 0 0 0 0 0 0\n"
+    (own / "net" / "dev").write_text("head\nhead\n" + row.format("lo", 5, 5) + row.format("eth0", 30, 40))
+    (tmp_path / "proc" / "self").mkdir()
+    (tmp_path / "proc" / "self" / "mountinfo").write_text(
+        f"30 1 0:26 / {tmp_path / 'cgroup'} rw,relatime shared:9 - cgroup2 cgroup2 rw\n"
+    )
+    assert read_use(ContainerProcess("c0ffee", 7), tmp_path / "proc") == use
