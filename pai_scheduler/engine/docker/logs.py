@@ -36,9 +36,10 @@ _TIME_LENGTH = 31
 _RETRY_SECONDS = 0.5
 #: Docker's files of one log, and the least and the largest size of one (bytes).
 _FILES, _LEAST_FILE, _LARGEST_FILE = 4, 2**24, 2**28
-#: How long to gather what is written before it is read; and when to look again after the last of it, as a
-#: line may be heard a moment before Docker records it.
-_GATHER_SECONDS, _AGAIN_SECONDS = 0.02, (0.08, 0.5)
+#: Seconds between two readings at least, so that of much that is written much is read at once; and from what
+#: is heard after a silence to its reading. A line may be heard a moment before Docker records it: when to
+#: look again where nothing was found, and in any case after the last of it.
+_GATHER_SECONDS, _SOON_SECONDS, _LATE_SECONDS, _AGAIN_SECONDS = 0.02, 0.002, 0.005, (0.08, 0.5)
 #: How many frames to ask for beyond those that were heard of, and how many times more if that was too few.
 _SPARE, _MORE, _MOST = 64, 16, 10**6
 
@@ -207,14 +208,18 @@ class LogFollower:
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def _copy_news(self) -> None:
-        looks = 0
+        clock = asyncio.get_running_loop().time
+        looks, read_at = 0, clock()
         while True:
             if await self._output.news(_AGAIN_SECONDS[looks] if looks < len(_AGAIN_SECONDS) else None):
                 looks = 0
-                await asyncio.sleep(_GATHER_SECONDS)
+                await asyncio.sleep(max(_SOON_SECONDS, read_at + _GATHER_SECONDS - clock()))
             else:
                 looks += 1
-            await self._copy_through()
+            read_at, heard = clock(), self._output.frames > 0
+            if not await self._copy_through() and heard:
+                await asyncio.sleep(_LATE_SECONDS)
+                await self._copy_through()
 
     async def _copy(self) -> None:
         """Copy from the newest known frame on to the present end."""
