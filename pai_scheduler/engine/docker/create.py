@@ -34,6 +34,8 @@ from .shared import find_missing, make_missing
 _LATE_SECONDS = 2.0
 #: How long a name may stay taken by a creation that Docker breaks off, and seconds between looks at it.
 _BREAKING_OFF_SECONDS, _LOOK_SECONDS = 30.0, 0.2
+#: Docker's time of a start that has not been.
+_NEVER = "0001-01-01T00:00:00Z"
 
 
 class ContainerNotCreatedError(Exception):
@@ -83,6 +85,8 @@ class ContainerCreator:
     ) -> dict[str, Any]:
         """Make a task's container, or find the one that was made before; return its description.
 
+        Of one that was just made no more is told than its id, and that it has never run.
+
         `hold`, `private`, `runtime`: as for `container_config`.
         """
         if too_long := find_too_long(launch):
@@ -96,12 +100,13 @@ class ContainerCreator:
         name = launch.task.name
         give_up = time.monotonic() + _BREAKING_OFF_SECONDS
         while True:
-            made = await self._create(launch, hold, private, runtime)
+            if (container := await self._create(launch, hold, private, runtime)) is not None:
+                return {"Id": container, "State": {"StartedAt": _NEVER}}
             found = await self._api.inspect(name)
             if found is not None:
                 break
             # a request that was given up keeps the name until Docker has broken it off, too
-            if made or time.monotonic() > give_up:
+            if time.monotonic() > give_up:
                 raise _removed()
             await asyncio.sleep(_LOOK_SECONDS)
         if found["Config"]["Labels"].get(LABEL_INSTANCE) != self._instance:
@@ -165,8 +170,8 @@ class ContainerCreator:
 
     async def _create(
         self, launch: Launch, hold: Path | None, private: Path | None, runtime: str | None
-    ) -> bool:
-        """Make a container; False where its name is taken: an answer was lost, or it is another's."""
+    ) -> str | None:
+        """Make a container; return its id, None where its name is taken: an answer was lost, or another's."""
         config = container_config(
             launch,
             instance=self._instance,
@@ -183,10 +188,12 @@ class ContainerCreator:
             home_options=self._home_options,
         )
         try:
-            await self._api.persist(lambda: self._api.docker.containers.create(config, name=launch.task.name))
+            made = await self._api.persist(
+                lambda: self._api.docker.containers.create(config, name=launch.task.name)
+            )
         except aiodocker.DockerError as error:
             if error.status == 409:
-                return False
+                return None
             if self._limits_storage and "storage-opt" in error.message:
                 self._limits_storage = False  # overlay2 on XFS can, but only if mounted with project quotas
                 return await self._create(launch, hold, private, runtime)
@@ -200,7 +207,7 @@ class ContainerCreator:
             refused = error.status == 400 and "bind source path" not in error.message
             cause = EndCause.REFUSED if refused else EndCause.LAUNCH_FAILED
             raise ContainerNotCreatedError(cause, _not_made(error.message)) from error
-        return True
+        return str(made.id)
 
     async def _find(self, name: str) -> dict[str, Any]:
         found = await self._api.inspect(name)
