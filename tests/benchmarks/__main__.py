@@ -20,7 +20,16 @@ from msgspec import structs
 from .growth import draw, exponent, series
 from .rows import Row, Suite, UnavailableError, table
 
-SUITES = ("turnover", "first_instruction", "trivial_jobs", "container_log", "log_lines", "notebooks")
+SUITES = (
+    "turnover",
+    "first_instruction",
+    "trivial_jobs",
+    "containers",
+    "idle",
+    "container_log",
+    "log_lines",
+    "notebooks",
+)
 #: Suites of which `--short` has a part: what starts within a second and needs no image.
 SHORT = ("turnover",)
 #: The exit code of a suite that cannot be measured here.
