@@ -1,8 +1,8 @@
 """When a gang that came now would start: the ends of what runs, and those who come first, played through.
 
-Only time limits allow a number. A job without one is taken to run for ever, so that where it is in the way
-nothing is promised. What others will submit, and who will be stopped for whom, is not known: it is an
-estimate.
+Who asks says for how long jobs run: by their limits, or by what such jobs took. A job of which nothing is
+known is taken to run for ever, so that where it is in the way nothing is told. What others will submit, and
+who will be stopped for whom, is not known: it is an estimate.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from .amounts import Amounts, of_task
 from .demand import Assignment, Demand
+from .preemption import JobHolding
 from .quota import Bound
 from .ranks import Rank
 from .reservations import Reservation
@@ -30,7 +32,7 @@ STOPPING_MS = 60_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """A job that waits. `run_ms`: its time limit; None: it has none. `job_id` None: it is not in line yet."""
+    """A job that waits. `run_ms`: how long it will run; None: who knows. `job_id` None: not in line yet."""
 
     job_id: str | None
     user: str
@@ -193,11 +195,12 @@ def estimate_start(
     now: int,
     run_ms: Callable[[str], int | None],
     job_id: str | None = None,
+    ends: Callable[[JobHolding], int | None] = attrgetter("expected_end"),
 ) -> int | None:
     """Return when a gang would start that comes behind the waiting jobs `ahead` (ms); None: nobody knows.
 
-    `run_ms` gives a waiting job's time limit. `job_id`: which job it is, where it is in line already, so that
-    what is kept for it counts.
+    `run_ms` gives for how long a waiting job will run, `ends` when one that runs will have ended; None:
+    nobody knows. `job_id`: which job it is, where it is in line already, so that what is kept for it counts.
     """
     waiting: list[_Candidate] = []
     for other in ahead:
@@ -208,7 +211,7 @@ def estimate_start(
     waiting.append(_Candidate(job_id, user, virtual_cluster, shape, None))
     play = _Play(state, now, waiting)
     for holding in state.holdings.values():
-        end = now + STOPPING_MS if holding.ending else holding.expected_end
+        end = now + STOPPING_MS if holding.ending else ends(holding)
         if end is not None:
             tasks = list(holding.tasks.values())
             play.expect(end, _Held(holding.user, holding.virtual_cluster, tasks, real=True))

@@ -28,6 +28,7 @@ from pai_scheduler.job.task import TaskRef
 
 from . import completion, event_texts, order, retry
 from .announcements import announcements
+from .durations import Durations
 from .events import (
     Accessed,
     Ended,
@@ -69,8 +70,11 @@ class Core:
         cluster: Cluster,
         settings: CoreSettings | None = None,
         virtual_clusters: Iterable[VirtualCluster] = (VirtualCluster("default", 100.0),),
+        durations: Durations | None = None,
     ) -> None:
         self.settings = settings or CoreSettings()
+        #: what is known of jobs that ended; it may outlive this core, and counts for estimates only
+        self.durations = Durations() if durations is None else durations
         self.dispatcher = Dispatcher(cluster, virtual_clusters, self.settings.overtake_limit)
         self.jobs: dict[str, Job] = {}
         #: jobs that have not ended, by user and id
@@ -185,6 +189,25 @@ class Core:
             return asked
         limits = [asked if asked is not None else cluster.default_run_seconds, cluster.max_run_seconds]
         return min((limit for limit in limits if limit is not None), default=None)
+
+    def likely_run_ms(self, job: Job, ran_ms: int = 0) -> int | None:
+        """Return for about how long in all a job has its resources, which it has had for `ran_ms`.
+
+        By what such jobs took before, else its time limit; None: nobody knows.
+        """
+        limit_ms = self._limit_ms(job.spec)
+        likely = self.durations.likely(job.user, job.spec, limit_ms, ran_ms)
+        if likely is None:
+            return limit_ms
+        return likely if limit_ms is None else min(likely, limit_ms)
+
+    def learn(self, user: str, spec: JobSpec, ran_ms: int) -> None:
+        """Take in for how long an ended job had its resources."""
+        self.durations.learn(user, spec, ran_ms, self._limit_ms(spec))
+
+    def _limit_ms(self, spec: JobSpec) -> int | None:
+        seconds = self.run_seconds(spec)
+        return None if seconds is None else 1000 * seconds
 
     def turn(self, spec: JobSpec, submitted: int) -> int | None:
         """Return when a job's turn comes that was submitted then (ms); None: it goes by the order of that."""
@@ -492,6 +515,8 @@ class Core:
         outcome.jobs[job.id] = job
         self._tell(outcome, job, time, "ended", verdict.reason, data={"state": str(job.state)})
         outcome.announcements += announcements(job)
+        if job.attempt is not None and job.attempt.launched is not None:
+            self.learn(job.user, job.spec, time - job.attempt.created)
         del self.jobs[job.id]
         self.timers.cancel(job.id)
         theirs = self._unended[job.user]

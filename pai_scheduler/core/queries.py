@@ -13,6 +13,7 @@ from pai_scheduler.cluster.estimate import STOPPING_MS, estimate_start, those_ah
 from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.preemption import JobHolding
 from pai_scheduler.cluster.ranks import QueuePosition, Rank, precedence
 from pai_scheduler.cluster.state import Shape
 from pai_scheduler.job.messages import Message, counted, msg
@@ -196,11 +197,20 @@ def _estimated_start(
     core: Core, user: str, cluster: str, shape: Shape, rank: Rank, now: int, job_id: str | None = None
 ) -> int | None:
     def run_ms(other: str) -> int | None:
-        seconds = core.run_seconds(core.jobs[other].spec)
-        return None if seconds is None else seconds * 1000
+        return core.likely_run_ms(core.jobs[other])
+
+    def end(holding: JobHolding) -> int | None:
+        job, latest = core.jobs[holding.job_id], holding.expected_end
+        # (who looks at what has failed takes the time that it takes)
+        held = job.sub_state is SubState.DEBUG_HELD
+        run = None if held else core.likely_run_ms(job, now - holding.since)
+        if run is None:
+            return latest
+        likely = holding.since + run
+        return likely if latest is None else min(likely, latest)
 
     ahead = those_ahead(core.dispatcher, cluster, rank)
-    return estimate_start(core.dispatcher, user, cluster, shape, ahead, now, run_ms, job_id)
+    return estimate_start(core.dispatcher, user, cluster, shape, ahead, now, run_ms, job_id, end)
 
 
 def _starts_now_in(

@@ -10,6 +10,7 @@ from pathlib import Path
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.job.messages import msg
+from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.simulator.trace import TraceJob, TraceRole, write_trace
 from pai_scheduler.store.database import open_database
 from pai_scheduler.store.history import RecordedJob
@@ -63,6 +64,7 @@ class Export:
         self._default_storage_gb = default_storage_gb
         self._anonymous = anonymous
         self._users: dict[str, str] = {}
+        self._programs: dict[tuple[str, tuple[str, ...]], str] = {}
         self.running = self.never_ran = 0
 
     def __iter__(self) -> Iterator[TraceJob]:
@@ -95,7 +97,13 @@ class Export:
                 one.priority,
                 spec.max_run_seconds,
                 spec.preemptible,
+                self._program(spec),
             )
+
+    def _program(self, spec: JobSpec) -> str:
+        """Return a number for image and commands: commands may have secrets in them."""
+        what = spec.image, tuple(role.command for role in spec.task_roles)
+        return self._programs.setdefault(what, f"program-{len(self._programs) + 1}")
 
 
 def _open(folder: Path, url: str | None) -> Store:

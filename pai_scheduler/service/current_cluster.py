@@ -9,6 +9,7 @@ from pai_scheduler.cluster.definition import Definition, VirtualCluster, merge_n
 from pai_scheduler.cluster.node import Closing, Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.redistribution import overlay
+from pai_scheduler.core.durations import Durations
 from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.engine.protocol import Engine
 
@@ -26,6 +27,8 @@ class CurrentCluster:
         self.nodes: tuple[Node, ...] = ()
         #: the virtual cluster that is about to be gone: it takes no more jobs
         self.leaving: str | None = None
+        #: outlives the core, which is made again where the database refuses
+        self._durations = Durations()
         self._engine = engine
         self._found: Sequence[Node] = ()
         self._closings: Mapping[str, Closing] = {}
@@ -71,4 +74,4 @@ class CurrentCluster:
         """Make a core that has no jobs yet."""
         shares = self._engine.shares_host_ports
         cluster = Cluster(self.nodes, shares_host_ports=shares, first_port=self._first_port)
-        return Core(cluster, self._settings, self.definition.virtual_clusters.values())
+        return Core(cluster, self._settings, self.definition.virtual_clusters.values(), self._durations)

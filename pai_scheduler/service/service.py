@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from pai_scheduler.ssh.authorization.authorization import SshAuthorization
 from pai_scheduler.ssh.authorization.key_storage import KeyFiles
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.storage.files import Files
-from pai_scheduler.store.store import Store
+from pai_scheduler.store.store import Store, StoreError
 
 from .admission import Admission
 from .changes import Changes
@@ -46,6 +47,10 @@ from .queues import Queues
 from .schedules import FindUser, Schedules
 from .tasks import Tasks
 from .virtual_clusters import VirtualClusters
+
+_log = logging.getLogger(__name__)
+#: From so many ended jobs is learned at a start.
+_MOST_RUNS = 2000
 
 
 class Service:
@@ -133,6 +138,7 @@ class Service:
         self.health = Health(self._writer.check, store, self._engine_events, self._cluster, self._room)
         #: counts requests, and has everything that Prometheus may see
         self.monitor = self._meters.monitor
+        self._learning: asyncio.Task[None] | None = None
         #: names what runs the tasks ("process", "docker")
         self.engine_name = engine.name
 
@@ -180,9 +186,12 @@ class Service:
         if self._room is not None:
             await self._room.start()
         self.schedules.start()
+        self._learning = asyncio.create_task(self._learn())
 
     async def close(self) -> None:
         """Stop scheduling; tasks run on."""
+        if self._learning is not None:
+            await self._learning
         await self.schedules.close()
         await self.admission.close()
         await self._engine_events.close()
@@ -235,6 +244,16 @@ class Service:
         if self._job_files is None:
             return None
         return await self._job_files.holder(token, self._writer.core.jobs.get)
+
+    async def _learn(self) -> None:
+        """Learn how long jobs take from those that ended before this start; only estimates wait for it."""
+        try:
+            runs = await asyncio.to_thread(self._store.last_ended_runs, _MOST_RUNS)
+        except StoreError as error:
+            _log.warning("No durations are known of jobs that ended before this start: %s", error)
+            return
+        for run in runs:
+            self._writer.core.learn(run.user, run.spec, run.ran_ms)
 
     def _committed(self, committed: Committed) -> None:
         core = self._writer.core

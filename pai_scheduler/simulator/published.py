@@ -68,6 +68,7 @@ def _muri(lines: Iterable[str], largest: int) -> Iterator[TraceJob]:
             row.whole("submit_time"),
             run_ms,
             _tasks_of(gpus, largest),
+            program=row.text("model_name"),
         )
 
 

@@ -18,7 +18,7 @@ from pai_scheduler.job.spec import JobSpec, TaskRole
 #: What a trace may have, in the order in which one is written.
 COLUMNS = (
     *("job", "user", "virtualCluster", "submitSeconds", "runSeconds", "tasks", "gpus", "gpuType"),
-    *("cpus", "memoryMB", "storageGB", "priority", "maxRunSeconds", "preemptible"),
+    *("cpus", "memoryMB", "storageGB", "priority", "maxRunSeconds", "preemptible", "program"),
 )
 NEEDED = ("submitSeconds", "runSeconds")
 _Number = TypeVar("_Number", int, float)
@@ -58,6 +58,8 @@ class TraceJob:
     priority: int | None = None
     max_run_seconds: int | None = None
     preemptible: bool = True
+    #: what it runs: jobs with the same image and commands have the same
+    program: str = ""
 
     @property
     def gpus(self) -> int:
@@ -85,7 +87,7 @@ class TraceJob:
         )
         return JobSpec(
             self.name,
-            "",
+            self.program,
             tuple(roles),
             virtual_cluster=self.virtual_cluster,
             gpu_type=self.gpu_type,
@@ -213,6 +215,7 @@ def _job(row: Row, roles: Sequence[TraceRole]) -> TraceJob:
         row.whole("priority") if row.text("priority") else None,
         row.whole("maxRunSeconds", least=1) if row.text("maxRunSeconds") else None,
         _WORDS[preemptible],
+        row.text("program"),
     )
 
 
@@ -231,6 +234,7 @@ def write_trace(file: TextIO, jobs: Iterable[TraceJob]) -> int:
                     "" if job.priority is None else job.priority,
                     "" if job.max_run_seconds is None else job.max_run_seconds,
                     "true" if job.preemptible else "false",
+                    job.program,
                 )
             )
     return count

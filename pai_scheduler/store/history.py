@@ -33,6 +33,15 @@ class RecordedJob:
     ended: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A job that has ended, and for how long (ms) its last attempt had its resources."""
+
+    user: str
+    spec: JobSpec
+    ran_ms: int
+
+
 class StoredHistory(Database):
     """Reads what was submitted in a while, and how long it had its resources."""
 
@@ -52,3 +61,19 @@ class StoredHistory(Database):
                 yield RecordedJob(
                     job.name, job.user, job.spec, job.created, job.present_priority, row.placed, row.ended
                 )
+
+    def last_ended_runs(self, most: int) -> list[EndedRun]:
+        """Return at most so many of the jobs submitted last that ran and have ended, the oldest first."""
+        mine = sa.and_(attempts.c.job_id == jobs.c.id, attempts.c.number == jobs.c.attempt)
+        ran = (attempts.c.completed - attempts.c.created).label("ran_ms")
+        query = (
+            sa.select(jobs, ran)
+            .select_from(jobs.join(attempts, mine))
+            .where(jobs.c.completed.is_not(None), attempts.c.launched.is_not(None))
+            .where(attempts.c.completed.is_not(None))
+            .order_by(jobs.c.created.desc())
+            .limit(most)
+        )
+        with self._reading() as connection:
+            found = [(rows.read_job(row, None), row.ran_ms) for row in connection.execute(query)]
+        return [EndedRun(job.user, job.spec, ran_ms) for job, ran_ms in reversed(found)]

@@ -45,6 +45,7 @@ def test_a_recorded_job_becomes_one_of_a_trace() -> None:
             60,
             90,
             preemptible=False,
+            program="program-1",
         )
     ]
 

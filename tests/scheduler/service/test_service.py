@@ -32,6 +32,18 @@ async def test_a_job_runs_and_its_log_is_there(service: OpenService) -> None:
     assert types[-4:] == ["task-started", "running", "task-ended", "ended"]
 
 
+async def test_how_long_jobs_took_is_known_after_a_restart(make_service: MakeService) -> None:
+    before = await make_service()
+    jobs = [await before.run(f"past{number}", "true") for number in range(3)]
+    await before.close()
+    after = await make_service()
+    assert after._learning is not None
+    await after._learning
+    took = after._writer.core.durations.likely("alice", jobs[0].spec, None)
+    assert took is not None
+    assert took > 0
+
+
 async def test_a_failed_job_has_the_real_exit_code(service: OpenService) -> None:
     job = await service.run("fails", "echo oh >&2; exit 7")
     assert job.state is State.FAILED

@@ -57,3 +57,20 @@ def test_a_job_has_the_priority_that_it_was_given_last(store: Store) -> None:
     job.priority = 70
     store.commit(Outcome(jobs={job.id: job}), {})
     assert [one.priority for one in store.recorded_jobs()] == [70, 50, 50, 50]
+
+
+def test_of_those_that_ended_it_is_known_how_long_they_ran(store: Store) -> None:
+    for name, launched, ended in (("runs", 2100, None), ("ended", 2100, 5000), ("again", None, 7000)):
+        outcome = Outcome()
+        job = store.job("alice", name)
+        assert job is not None
+        attempt = give_attempt(outcome, job, 0)
+        attempt.created, attempt.launched, attempt.completed = 2000, launched, ended
+        job.completed = ended
+        outcome.jobs[job.id] = job
+        store.commit(outcome, {})
+    # one still runs, and one never did: its tasks had not all started
+    assert [(one.user, one.spec.name, one.ran_ms) for one in store.last_ended_runs(9)] == [
+        ("alice", "ended", 3000)
+    ]
+    assert store.last_ended_runs(0) == []
