@@ -186,6 +186,7 @@ class Presenter:
             "nodeList": list(use.nodes),
             "status": "STOPPED" if use.stopped else "RUNNING",
             "shorterFirst": use.shorter_first,
+            "fairShareHours": use.fair_share_hours,
         }
 
     def queue_entry(

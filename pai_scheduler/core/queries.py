@@ -103,6 +103,8 @@ class VirtualClusterUse:
     stopped: bool
     #: as `VirtualCluster.shorter_first`
     shorter_first: int
+    #: as `VirtualCluster.fair_share_hours`
+    fair_share_hours: int
 
 
 def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[str] = ()) -> Forecast:
@@ -423,6 +425,7 @@ def virtual_cluster_uses(
                 tuple(node.name for node in nodes),
                 cluster.stopped,
                 cluster.shorter_first,
+                cluster.fair_share_hours,
             )
         )
     return found

@@ -579,6 +579,10 @@ class VirtualClusterInfo(TypedDict):
         Count,
         about("A job lets shorter ones past for so many times its time limit; 0: first come, first served"),
     ]
+    fairShareHours: Annotated[
+        Count,
+        about("Who has used less comes first; half counts after so many hours; 0: first come, first served"),
+    ]
 
 
 class VirtualClusterShare(TypedDict):

@@ -40,6 +40,7 @@ def virtual_cluster(**changes: Any) -> VirtualClusterInfo:
         "nodeList": [],
         "status": "RUNNING",
         "shorterFirst": 0,
+        "fairShareHours": 0,
     }
     return {**info, **changes}  # type: ignore[typeddict-item]
 

@@ -138,6 +138,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
         msg("WAITING"),
         msg("STATE"),
         msg("SHORTER FIRST"),
+        msg("FAIR SHARE"),
     ]
     rows = [
         [
@@ -150,6 +151,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
             str(cluster["numPendingJobs"]),
             cluster["status"],
             str(cluster["shorterFirst"] or "-"),
+            f"{hours} h" if (hours := cluster["fairShareHours"]) else "-",
         ]
         for name, cluster in clusters.items()
     ]

@@ -363,6 +363,7 @@ class _VirtualClusters(_Handler):
             "nodeList": ["node-a"],
             "status": "RUNNING",
             "shorterFirst": 0,
+            "fairShareHours": 0,
         }
         self.answer({"default": cluster, "vision": cluster})
 

@@ -48,7 +48,14 @@ def refused(method: str, path: str, status: int, code: str, **more: Any) -> Row:
     return Row(method, path, status, code=code, **more)
 
 
-VC = {"dedicated": False, "nodeList": ["node-a"], "status": "RUNNING", "maxCapacity": 100, "shorterFirst": 0}
+VC = {
+    "dedicated": False,
+    "nodeList": ["node-a"],
+    "status": "RUNNING",
+    "maxCapacity": 100,
+    "shorterFirst": 0,
+    "fairShareHours": 0,
+}
 ROWS = [
     # POST /token
     Row(

@@ -227,3 +227,26 @@ async def test_where_shorter_jobs_come_first_pages_go_on_and_a_place_is_refused(
             found += [entry["name"] for entry in answer.json()["default"]]
             address = str(httpx.URL(answer.url).join(answer.links["next"]["url"])) if answer.links else ""
     assert found == ["day", "minute", "hour"]
+
+
+FAIR_SHARE = """
+nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 1}}]
+virtualClusters: {default: {capacity: 100, fairShare: {halfLifeHours: 168}}}
+"""
+SLEEPS = [{"name": "main", "command": "sleep 600", "gpuNumber": 1}]
+
+
+async def test_where_users_share_who_has_used_less_comes_first_and_everybody_is_told(
+    module_scheduler: StartScheduler,
+) -> None:
+    scheduler = module_scheduler(cluster=FAIR_SHARE)
+    alice = checked(Client(scheduler.url, "token-of-alice"))
+    bob = checked(Client(scheduler.url, "token-of-bob"))
+    async with alice as first, bob as second:
+        for name in ("a1", "a2", "a3"):
+            await first.submit(hello_job(name, taskRoles=SLEEPS))
+        await second.submit(hello_job("b1", taskRoles=SLEEPS))
+        entries = (await second.queue())["default"]
+        assert [entry["user"] for entry in entries] == ["bob", "alice", "alice"]
+        assert "who has used less comes first (bob: 0.0 GPU hours lately)" in str(entries[0]["waitingReason"])
+        assert (await first.virtual_clusters())["default"]["fairShareHours"] == 168

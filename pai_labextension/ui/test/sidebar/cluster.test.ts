@@ -12,7 +12,8 @@ const cluster = {
   resourcesUsed: resources(5, 20),
   resourcesTotal: resources(8, 64),
   status: 'RUNNING' as const,
-  shorterFirst: 0
+  shorterFirst: 0,
+  fairShareHours: 0
 };
 
 describe('the virtual clusters', () => {
