@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.usage import CORES_PER_GPU, Usage, UsageAccounting, weight
+from pai_scheduler.cluster.usage import CORES_PER_GPU, Sharer, Usage, UsageAccounting, weight
 from tests.scheduler.making import make_demand
 
 HOUR = 3_600_000
@@ -85,7 +85,8 @@ def test_the_order_is_that_of_what_counts_and_stays_while_nothing_is_held(
 
 @given(parts=PARTS, now=st.integers(0, 20 * HOUR))
 def test_a_restart_finds_the_same_turns(parts: list[tuple[tuple[str, str], int, int, int]], now: int) -> None:
-    usage, kept = UsageAccounting(FAIR), {}
+    usage = UsageAccounting(FAIR)
+    kept: dict[Sharer, Usage | None] = {}
     changes = sorted(
         (time, who, sign * gpus)
         for who, gpus, begin, end in parts

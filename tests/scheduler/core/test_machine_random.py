@@ -78,15 +78,17 @@ JOB = st.fixed_dictionaries(
 )
 SHARES = st.sampled_from(
     [
-        (100, 100, 0, 100, {"shorter_first": 3}),
-        (50, 100, 50, 100, {"shorter_first": 3}),
-        (50, 100, 50, 100, {"fair_share_hours": 1}),
-        (60, 80, 40, 50, {"fair_share_hours": 1}),
+        (100, 100, 0, 100, (3, 0)),
+        (50, 100, 50, 100, (3, 0)),
+        (50, 100, 50, 100, (0, 1)),
+        (60, 80, 40, 50, (0, 1)),
     ]
 ).map(
     lambda shares: (
         VirtualCluster("default", shares[0], shares[1], gpus_per_user=3, max_run_seconds=500),
-        VirtualCluster("vision", shares[2], shares[3], **shares[4]),
+        VirtualCluster(
+            "vision", shares[2], shares[3], shorter_first=shares[4][0], fair_share_hours=shares[4][1]
+        ),
     )
 )
 ENDS = st.sampled_from(
