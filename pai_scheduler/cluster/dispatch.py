@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 from sortedcontainers import SortedDict
 
+from .allowance import Allowance
 from .amounts import ANY_GPU, of_gang, of_task
 from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
-from .demand import Assignment, Demand
+from .demand import Assignment
 from .overtaking import StartedJob
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
@@ -214,10 +215,7 @@ class Dispatcher(SchedulerState):
         for reservation in others:
             self._unbook(reservation)
         try:
-            if self._is_one_task(waiting.virtual_cluster, shape, bound):
-                needed = self._plan_one(job_id, shape.gang[0])
-            else:
-                needed = self._plan(job_id, bound, self.holdings.by_expected_end(), ())
+            needed = self._plan(job_id, bound, self.holdings.by_expected_end(), ())
         finally:
             for reservation in others:
                 self._book(reservation)
@@ -229,11 +227,13 @@ class Dispatcher(SchedulerState):
 
     def _plan(
         self, job_id: str, bound: Bound, ends: Sequence[JobHolding], kept: Sequence[Reservation]
-    ) -> list[JobHolding] | None:
+    ) -> Sequence[JobHolding] | None:
         """Find which of `ends` must end for a job to fit beside what is `kept`; reserve its places then."""
         waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
         user, cluster = waiting.user, waiting.virtual_cluster
         targets: list[Assignment] = []
+        if self._is_one_task(shape):
+            return self._plan_one(job_id, bound, ends, kept)
 
         with self.without_reservations(), self.reservations.resumed(self.cluster, kept) as resumed:
 
@@ -258,21 +258,23 @@ class Dispatcher(SchedulerState):
         self._keep(job_id, places, needed)
         return needed
 
-    def _is_one_task(self, cluster: str, shape: Shape, bound: Bound) -> bool:
-        """Return whether a job is a task that needs room on a node only: no limit, no other's port."""
-        return (
-            len(shape.gang) == 1
-            and self.cluster.needs_room_only(shape.gang[0])
-            and self.quota_accounting.is_unlimited(cluster, bound)
-        )
+    def _is_one_task(self, shape: Shape) -> bool:
+        """Return whether a job is a task that needs room on a node, and no other's port is in its way."""
+        return len(shape.gang) == 1 and self.cluster.needs_room_only(shape.gang[0])
 
-    def _plan_one(self, job_id: str, demand: Demand) -> Sequence[JobHolding] | None:
-        """Do what `_plan` does for a job of one task: find what must end first; reserve its place."""
-        planner = SoonestPlanner(self.cluster, self.reservations.kept(), demand)
-        found = planner.find(self.holdings.by_expected_end())
+    def _plan_one(
+        self, job_id: str, bound: Bound, ends: Sequence[JobHolding], kept: Sequence[Reservation]
+    ) -> Sequence[JobHolding] | None:
+        """Do what `_plan` does for a job of one task, by counting."""
+        waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
+        cluster, allowance = waiting.virtual_cluster, None
+        if not self.quota_accounting.is_unlimited(cluster, bound):
+            allowance = Allowance(self.quota_accounting, cluster, waiting.user, shape.asked, bound)
+        planner = SoonestPlanner(self.cluster, self.reservations.kept(), shape.gang[0], kept, allowance)
+        found = planner.find(ends)
         if found is None:
             return None
-        self._keep(job_id, [ReservedPlace(demand, found.node, found.gpu_type)], found.needed)
+        self._keep(job_id, [ReservedPlace(shape.gang[0], found.node, found.gpu_type)], found.needed)
         return found.needed
 
     def _keep(self, job_id: str, places: Sequence[ReservedPlace], needed: Iterable[JobHolding]) -> None:

@@ -332,10 +332,10 @@ class Cluster:
         return None if found is None else (self._numbered[found[0]], found[1])
 
     def best_fit(
-        self, demand: Demand, beside: Collection[int] = ()
+        self, demand: Demand, beside: Collection[int], gpu_types: Iterable[str]
     ) -> tuple[FreeNodeResources, str | None] | None:
         """Return the node that fits a task best, none of those `beside` by number, and the GPU type there."""
-        return self._best_fit(demand, [demand.gpu_type] if demand.gpu_type else self.gpu_types, beside)
+        return self._best_fit(demand, gpu_types, beside)
 
     def first_with_room(
         self, demand: Demand, gpu_type: str | None, beside: Collection[str]

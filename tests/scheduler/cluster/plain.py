@@ -133,5 +133,5 @@ class PlainDispatcher(Dispatcher):
                 counted.update(amounts)
         return over
 
-    def _is_one_task(self, cluster: str, shape: Shape, bound: Bound) -> bool:  # noqa: ARG002
+    def _is_one_task(self, shape: Shape) -> bool:  # noqa: ARG002
         return False  # (what must end is found by trying)

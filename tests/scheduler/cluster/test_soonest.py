@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pai_scheduler.cluster.allowance import Allowance
+from pai_scheduler.cluster.amounts import of_gang
+from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.preemption import JobHolding, PreemptionPlanner
-from pai_scheduler.cluster.quota import QuotaAccounting
+from pai_scheduler.cluster.quota import Bound, QuotaAccounting
+from pai_scheduler.cluster.reservations import Reservation, ReservedPlace
 from pai_scheduler.cluster.soonest import Soonest, SoonestPlanner
 from tests.scheduler.making import make_demand, make_node
 
@@ -100,3 +104,42 @@ def test_jobs_that_end_early_are_preferred_and_none_without_need(gpus: int, need
     assert [holding.job_id for holding in known] == ["early", "late"]
     found = SoonestPlanner(cluster, {}, make_demand(gpus=gpus)).find(known)
     assert (None if found is None else [holding.job_id for holding in found.needed]) == needed
+
+
+def test_what_is_kept_for_those_who_come_first_is_not_had() -> None:
+    cluster = Cluster([make_node("a", gpus={"K80": 4}), make_node("b", gpus={"K80": 4})])
+    early, late = (start(cluster, name, [make_demand(gpus=4)]) for name in ("early", "late"))
+    assert early is not None
+    assert late is not None
+    place = ReservedPlace(make_demand(gpus=2), early.tasks[0][1].node, "K80")
+    first = [Reservation("r", "alice", "x", [place], {}, frozenset(), True)]
+    found = SoonestPlanner(cluster, {}, make_demand(gpus=3), first).find([early, late])
+    assert found == Soonest([late], late.tasks[0][1].node, "K80")
+    found = SoonestPlanner(cluster, {}, make_demand(gpus=2), first).find([early, late])
+    assert found == Soonest([early], early.tasks[0][1].node, "K80")
+
+
+def test_where_the_share_is_lacking_jobs_of_the_own_virtual_cluster_have_to_end() -> None:
+    nodes = [make_node("a", gpus={"K80": 8})]
+    cluster, quota = (
+        Cluster(nodes),
+        QuotaAccounting(nodes, [VirtualCluster("x", 50), VirtualCluster("y", 50)]),
+    )
+    other, mine = (start(cluster, name, [make_demand(gpus=count)]) for name, count in (("o", 1), ("m", 4)))
+    assert other is not None
+    assert mine is not None
+    other.virtual_cluster = "y"
+    for holding in (other, mine):
+        demand, assignment, _ = holding.tasks[0]
+        holding.tasks[0] = demand, assignment, of_gang([make_demand(gpus=demand.gpus, gpu_type="K80")])
+        quota.book(holding.virtual_cluster, "alice", holding.amounts)
+    demand = make_demand(gpus=3)
+
+    def find(ends: list[JobHolding]) -> Soonest | None:
+        allowance = Allowance(quota, "x", "alice", of_gang([demand]), Bound.GUARANTEE)
+        return SoonestPlanner(cluster, {}, demand, (), allowance).find(ends)
+
+    used = dict(quota.used("x"))
+    assert find([other]) is None
+    assert find([other, mine]) == Soonest([mine], "a", "K80")
+    assert quota.used("x") == used
