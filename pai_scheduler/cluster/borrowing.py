@@ -14,7 +14,10 @@ from .amounts import Amounts
 from .preemption import JobHolding
 
 #: Jobs of a group, before it is divided.
-_MOST = 96
+_MOST = 48
+
+#: After so many changes it is found out anew who borrows, so that no question meets many at once.
+_MANY_CHANGES = 16
 
 #: When a job got what it holds, and its id: older comes first.
 _Age = tuple[int, str]
@@ -81,19 +84,27 @@ class _VirtualCluster:
         self._over: list[JobHolding] | None = None
         #: what has come since somebody asked: where there is no limit, nobody ever does
         self._new: dict[str, JobHolding] = {}
+        #: so much has changed since
+        self._changes = 0
 
-    def add(self, holding: JobHolding) -> None:
+    def add(self, holding: JobHolding, limits: Amounts | None) -> None:
         """Count a job from now on."""
-        self._over = None
         self._new[holding.job_id] = holding
+        self._changed(limits)
 
-    def change(self, holding: JobHolding, *, here: bool) -> None:
+    def change(self, holding: JobHolding, limits: Amounts | None, *, here: bool) -> None:
         """Know that a job holds less by now; not `here`: it is not counted any more."""
-        self._over = None
         if holding.job_id not in self._new:
             self._set(holding, here=here)
         elif not here:
             del self._new[holding.job_id]
+        self._changed(limits)
+
+    def _changed(self, limits: Amounts | None) -> None:
+        self._over = None
+        self._changes += 1
+        if limits is not None and self._changes >= _MANY_CHANGES:
+            self.over(limits)
 
     def _set(self, holding: JobHolding, *, here: bool) -> None:
         if not holding.preemptible:
@@ -131,6 +142,7 @@ class _VirtualCluster:
     def over(self, limits: Amounts) -> list[JobHolding]:
         """List who borrows, oldest first."""
         if self._over is None:
+            self._changes = 0
             for holding in self._new.values():
                 self._set(holding, here=True)
             self._new.clear()
@@ -156,16 +168,16 @@ class Borrowing:
     def __init__(self) -> None:
         self._clusters: dict[str, _VirtualCluster] = {}
 
-    def add(self, holding: JobHolding) -> None:
-        """Count a job."""
+    def add(self, holding: JobHolding, limits: Amounts | None = None) -> None:
+        """Count a job. `limits`: the guarantee of its virtual cluster, where there is one to go beyond."""
         if not holding.ending:
-            self._clusters.setdefault(holding.virtual_cluster, _VirtualCluster()).add(holding)
+            self._clusters.setdefault(holding.virtual_cluster, _VirtualCluster()).add(holding, limits)
 
-    def change(self, holding: JobHolding) -> None:
+    def change(self, holding: JobHolding, limits: Amounts | None = None) -> None:
         """Know that a job holds less by now; nothing, or it is being stopped: it does not count any more."""
         known = self._clusters.get(holding.virtual_cluster)
         if known is not None:
-            known.change(holding, here=bool(holding.tasks) and not holding.ending)
+            known.change(holding, limits, here=bool(holding.tasks) and not holding.ending)
 
     def over(self, virtual_cluster: str, limits: Amounts) -> list[JobHolding]:
         """List the jobs of a virtual cluster that hold what goes beyond its guarantee, oldest first.

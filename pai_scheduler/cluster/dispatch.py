@@ -169,7 +169,7 @@ class Dispatcher(SchedulerState):
             holding.tasks[place] = (demand, assignment, amounts)
             self.quota_accounting.book(waiting.virtual_cluster, waiting.user, amounts)
         self.holdings.add(holding)
-        self._borrowing.add(holding)
+        self._borrowing.add(holding, self._guarantee(holding.virtual_cluster))
         self._count_start(holding, now)
         decisions.append(Start(job_id, assignments, borrows))
 

@@ -176,7 +176,7 @@ class SchedulerState:
             self.usage.book((virtual_cluster, user), weight(demand))
         if holding.tasks:
             self.holdings.add(holding)
-            self._borrowing.add(holding)
+            self._borrowing.add(holding, self._guarantee(holding.virtual_cluster))
 
     def release(self, job_id: str, place: int, now: int = 0) -> None:
         """A task of a job is over: what it held is free. `now` counts where users share by what they use."""
@@ -186,7 +186,7 @@ class SchedulerState:
         self.cluster.release(demand, assignment)
         self.quota_accounting.unbook(holding.virtual_cluster, holding.user, amounts)
         self.usage.took((holding.virtual_cluster, holding.user), -weight(demand), now)
-        self._borrowing.change(holding)
+        self._borrowing.change(holding, self._guarantee(holding.virtual_cluster))
         if not holding.tasks:
             self.holdings.remove(job_id)
         self._stirred = True
@@ -232,7 +232,7 @@ class SchedulerState:
         if holding is not None:
             self.version += 1
             self.holdings.end(holding)
-            self._borrowing.change(holding)
+            self._borrowing.change(holding, self._guarantee(holding.virtual_cluster))
 
     def expect(self, job_id: str, end: int | None) -> None:
         """Know by when a job will have ended at the latest; None: nobody knows."""
@@ -377,10 +377,13 @@ class SchedulerState:
 
         What must not be preempted counts first, then the older before the younger; ending ones do not count.
         """
-        limits = self.quota_accounting.limits(cluster, Bound.GUARANTEE)
+        limits = self._guarantee(cluster)
         return [] if limits is None else self._borrowing.over(cluster, limits)
 
     # -- within -----------------------------------------------------------------------------------------
+
+    def _guarantee(self, cluster: str) -> Amounts | None:
+        return self.quota_accounting.limits(cluster, Bound.GUARANTEE)
 
     def shape(self, user: str, cluster: str, gang: Sequence[Demand], preemptible: bool) -> Shape:
         """Return what makes jobs equal to the queue."""

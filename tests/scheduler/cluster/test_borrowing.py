@@ -123,3 +123,22 @@ def test_who_has_left_or_holds_less_by_the_time_of_the_question_is_counted_so() 
     last = job("last", 3, {"cpus": 50})
     borrowing.add(last)
     assert borrowing.over("v", LIMITS) == [last]
+
+
+@given(st.integers(0, 1 << 32))
+@settings(max_examples=30, deadline=None)
+def test_what_is_found_out_on_the_way_is_what_is_found_when_somebody_asks(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311  (no secret)
+    on_the_way, asked = Borrowing(), Borrowing()
+    jobs: list[JobHolding] = []
+    for number in range(200):
+        if jobs and chance.random() < 0.3:
+            gone = jobs.pop(chance.randrange(len(jobs)))
+            gone.tasks.clear()
+            on_the_way.change(gone, LIMITS)
+            asked.change(gone)
+        else:
+            jobs.append(job(f"j{number}", number // 2, {"cpus": chance.randint(1, 8)}))
+            on_the_way.add(jobs[-1], LIMITS)
+            asked.add(jobs[-1])
+    assert on_the_way.over("v", LIMITS) == asked.over("v", LIMITS) == count_all(jobs, LIMITS)
