@@ -25,6 +25,8 @@ DEFAULT_OVERTAKE_LIMIT = 20
 #: how long a failed task of a debugged job keeps its container
 DEFAULT_MAX_MOUNT_GB = 20
 DEFAULT_DEBUG_HOLD_SECONDS = 7 * 24 * 3600
+#: how long before maintenance nothing without a time limit starts on its machines
+DEFAULT_MAINTENANCE_NOTICE_SECONDS = 24 * 3600
 #: MB of the data folder's disk that are to stay free; 0: it is not watched
 DEFAULT_MIN_FREE_MB = 512
 #: jobs of one user that have not ended
@@ -98,6 +100,8 @@ class Definition:
     max_mount_gb: int = DEFAULT_MAX_MOUNT_GB
     #: MB of the data folder's disk that are to stay free, at most a twentieth of it; 0: it is not watched
     min_free_mb: int = DEFAULT_MIN_FREE_MB
+    #: seconds before maintenance in which nothing without a time limit starts on its machines
+    maintenance_notice_seconds: int = DEFAULT_MAINTENANCE_NOTICE_SECONDS
     #: where images may come from
     registries: Registries = field(default_factory=Registries)
     #: folders of the machines that tasks may be given
@@ -111,6 +115,7 @@ def parse_definition(document: object) -> Definition:
     known = (
         *("storageGB", "overtakeLimit", "debugHoldSeconds", "logs"),
         *("streamsPerUser", "jobsPerUser", "schedulesPerUser", "maxMountGB", "minFreeMB"),
+        "maintenanceNoticeSeconds",
     )
     defaults = read_mapping(top.get("defaults", {}), "defaults", known)
     nodes = [_node(entry, f"nodes[{i}]") for i, entry in enumerate(read_list(top.get("nodes", []), "nodes"))]
@@ -135,6 +140,7 @@ def parse_definition(document: object) -> Definition:
         default("debugHoldSeconds", DEFAULT_DEBUG_HOLD_SECONDS, 1),
         default("maxMountGB", DEFAULT_MAX_MOUNT_GB, 0),
         default("minFreeMB", DEFAULT_MIN_FREE_MB, 0),
+        default("maintenanceNoticeSeconds", DEFAULT_MAINTENANCE_NOTICE_SECONDS, 0),
         _registries(top.get("registries")),
         read_shared_folders(top.get("sharedFolders", [])),
     )

@@ -16,6 +16,7 @@ from pai_scheduler.job.messages import Message, msg
 
 from .amounts import ANY_GPU, CPUS, MEMORY, STORAGE, gpu_key
 from .demand import Demand, fixed_ports
+from .maintenance import in_words
 from .packing import NoArrangement, Room, arrange, room_for, room_of
 from .placement import PORT_RANGE, Cluster
 from .shortages import (
@@ -158,6 +159,13 @@ def _with_state(node: Node) -> str | Message:
     # one that is lost as well gets nothing by being opened: that is said first
     if node.closing is None or node.state is not NodeState.READY:
         return f"{node.name} ({node.state})"
+    if node.closing.until is not None:
+        return msg(
+            "{node} (in maintenance until {end}: {reason})",
+            node=node.name,
+            end=in_words(node.closing.until),
+            reason=node.closing.reason,
+        )
     return msg(
         "{node} (closed by {user}: {reason})",
         node=node.name,

@@ -18,7 +18,7 @@ from sortedcontainers import SortedDict
 
 from .allowance import Allowance
 from .amounts import ANY_GPU, of_gang, of_task
-from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
+from .definition import DEFAULT_MAINTENANCE_NOTICE_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .demand import Assignment
 from .overtaking import StartedJob
 from .placement import Cluster
@@ -67,8 +67,9 @@ class Dispatcher(SchedulerState):
         cluster: Cluster,
         clusters: Iterable[VirtualCluster],
         overtake_limit: int = DEFAULT_OVERTAKE_LIMIT,
+        maintenance_notice_ms: int = 1000 * DEFAULT_MAINTENANCE_NOTICE_SECONDS,
     ) -> None:
-        super().__init__(cluster, clusters, overtake_limit)
+        super().__init__(cluster, clusters, overtake_limit, maintenance_notice_ms)
         self._overtake_limit = overtake_limit
         #: what has started in this look
         self._started: list[StartedJob] = []
@@ -78,6 +79,9 @@ class Dispatcher(SchedulerState):
     def decide(self, now: int) -> list[Decision]:
         """Return what is to be done now, and take it as done: starts are booked, victims are ending."""
         decisions: list[Decision] = []
+        self.now = now
+        if self.barring:
+            self._drop_those_barred()
         if not self._stirred and not self.queue.anything_open:
             return decisions
         self.cluster.allow_searches()
@@ -89,6 +93,13 @@ class Dispatcher(SchedulerState):
         self._rooms = None
         self._freed_clusters.clear()
         return decisions
+
+    def _drop_those_barred(self) -> None:
+        """Keep nothing where maintenance has come too near for whom it is kept: it may be kept elsewhere."""
+        for reservation in self.reservations:
+            barred = self.barred(self.queue.shape(reservation.job_id))
+            if barred and any(self.cluster.uses[node].number in barred for node in reservation.nodes):
+                self._drop_reservation(reservation.job_id)
 
     def _look(self, now: int, decisions: list[Decision]) -> bool:
         """Look through reservations and queue once; tell whether another look may find more."""
@@ -158,7 +169,8 @@ class Dispatcher(SchedulerState):
         rank = self.queue.rank(job_id)
         self._started.append(StartedJob(waiting.virtual_cluster, rank, not borrows))
         self.queue.remove(job_id)
-        best_fit, assignments = assignments, rearrange(self.cluster, shape.gang, assignments)
+        barred = self.barred(shape)
+        best_fit, assignments = assignments, rearrange(self.cluster, shape.gang, assignments, barred)
         if assignments is not best_fit:
             # also where only some of it has left
             for node in dict.fromkeys(assignment.node for assignment in best_fit):
@@ -270,7 +282,9 @@ class Dispatcher(SchedulerState):
         cluster, allowance = waiting.virtual_cluster, None
         if not self.quota_accounting.is_unlimited(cluster, bound):
             allowance = Allowance(self.quota_accounting, cluster, waiting.user, shape.asked, bound)
-        planner = SoonestPlanner(self.cluster, self.reservations.kept(), shape.gang[0], kept, allowance)
+        planner = SoonestPlanner(
+            self.cluster, self.reservations.kept(), shape.gang[0], kept, allowance, self.barred(shape)
+        )
         found = planner.find(ends)
         if found is None:
             return None
@@ -363,7 +377,7 @@ class Dispatcher(SchedulerState):
                 len(shape.gang) == 1 or self.cluster.may_hold(shape.gang, room, reservation.kept)
             ):
                 with self.reservations.suspended(self.cluster, [reservation]):
-                    placed = self.cluster.place(shape.gang, room)
+                    placed = self.cluster.place(shape.gang, room, barred=self.barred(shape))
                     if placed is not None:
                         self.reservations.pop(self.cluster, reservation.job_id)
                 if placed is not None:

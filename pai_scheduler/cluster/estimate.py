@@ -142,7 +142,8 @@ class _Play:
         user, name, shape = candidate.user, candidate.virtual_cluster, candidate.shape
         if quotas.violation(name, user, shape.asked, bound) is not None:
             return False
-        placed = cluster.place(shape.gang, quotas.gpu_room(name, bound), closely=False)
+        barred = self.state.barred(shape, self.now)
+        placed = cluster.place(shape.gang, quotas.gpu_room(name, bound), closely=False, barred=barred)
         if placed is None:
             return False
         nodes = {assignment.node: cluster.uses[assignment.node].node for assignment in placed}
@@ -215,6 +216,9 @@ def estimate_start(
         if end is not None:
             tasks = list(holding.tasks.values())
             play.expect(end, _Held(holding.user, holding.virtual_cluster, tasks, real=True))
+    for end in state.barring.ends:
+        # (nothing is given back then, but those may start who were kept away)
+        play.expect(max(now, end), _Held("", "", (), real=True))
     try:
         return play.run()
     finally:

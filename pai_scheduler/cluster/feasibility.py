@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -11,7 +11,9 @@ from pai_scheduler.job.messages import Message, counted, msg
 from .amounts import describe
 from .demand import Demand
 from .diagnosis import missing, never_fits
+from .maintenance import Maintenance, in_words
 from .quota import Bound, QuotaViolation
+from .shortages import named
 from .state import SchedulerState, Shape
 
 
@@ -40,10 +42,16 @@ class Feasibility:
 
 
 def feasibility(
-    dispatcher: SchedulerState, user: str, cluster: str, gang: Sequence[Demand], *, preemptible: bool
+    dispatcher: SchedulerState,
+    user: str,
+    cluster: str,
+    gang: Sequence[Demand],
+    *,
+    preemptible: bool,
+    run_ms: int | None = None,
 ) -> Feasibility:
-    """Return what would happen to a job that came now."""
-    shape = dispatcher.shape(user, cluster, gang, preemptible)
+    """Return what would happen to a job that came now. `run_ms`: its time limit; None: it has none."""
+    shape = dispatcher.shape(user, cluster, gang, preemptible, run_ms)
     found = _look(dispatcher, user, cluster, shape)
     if found.fits is not Fits.LATER or found.borrows or found.violation is not None:
         return found
@@ -91,6 +99,9 @@ def _look(
             return Feasibility(Fits.LATER, text, borrows, behind=True)
         room = dispatcher.quota_accounting.gpu_room(cluster, most)
         with dispatcher.without_reservations():
+            barred = dispatcher.barred(shape)
+            if barred and dispatcher.cluster.fits(shape.gang, room):
+                return Feasibility(Fits.LATER, _maintenance(dispatcher, shape, barred), borrows)
             reason = missing(dispatcher.cluster, shape.gang, room)
         # (what the exact search finds here, it may not have had the time to find when the job was tried)
         return Feasibility(
@@ -105,6 +116,36 @@ def _closed(dispatcher: SchedulerState, cluster: str) -> Message | None:
     if known.stopped:
         return msg("an administrator has stopped virtual cluster {vc}.", vc=cluster)
     return None
+
+
+def _maintenance(dispatcher: SchedulerState, shape: Shape, barred: Collection[int]) -> Message:
+    """Say which maintenance keeps a job from what is free."""
+    nodes: dict[Maintenance, list[str]] = {}
+    for use in dispatcher.cluster.uses.values():
+        if use.number in barred and use.node.ready:
+            nodes.setdefault(use.node.maintenance[0], []).append(use.node.name)
+    planned = [
+        msg(
+            "{nodes} from {begin} to {end}: {reason}",
+            nodes=named(names),
+            begin=in_words(window.begin),
+            end=in_words(window.end),
+            reason=window.reason,
+        )
+        for window, names in sorted(nodes.items(), key=lambda one: one[0].begin)
+    ]
+    if shape.run_ms is None:
+        return msg(
+            "what it needs is free, but so shortly before maintenance nothing without a time limit starts "
+            "({planned}). With one (extras.maxRunSeconds) that ends before, it starts at once.",
+            planned=named(planned),
+        )
+    return msg(
+        "what it needs is free, but its time limit of {seconds} s ends after the beginning of maintenance "
+        "({planned}). With a shorter one (extras.maxRunSeconds) that ends before, it starts at once.",
+        seconds=-(-shape.run_ms // 1000),
+        planned=named(planned),
+    )
 
 
 def _never(

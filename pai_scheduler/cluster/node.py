@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .maintenance import Maintenance
+
 
 class NodeState(StrEnum):
     """Whether a machine may get something new; what runs on it goes on, unless it is lost."""
@@ -54,11 +56,15 @@ class DiskSpace:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """That an administrator keeps new tasks from a machine: who, why, and since when (ms since the epoch)."""
+    """That an administrator keeps new tasks from a machine: who, why, and since when (ms since the epoch).
+
+    `until`: when it is opened again by itself, as after maintenance; None: when somebody opens it.
+    """
 
     by: str
     reason: str
     since: int
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,8 @@ class Node:
     """A machine and its capacity: memory in MB, storage in GB. Not what is free.
 
     `rack`: the same for machines near each other (a rack, or a switch); empty: not known. `state` is what its
-    engine tells; `closing` is beside it, and None where it is open.
+    engine tells; `closing` is beside it, and None where it is open. `maintenance`: what is planned there and
+    not over, the first to begin first.
     """
 
     name: str
@@ -77,6 +84,7 @@ class Node:
     state: NodeState = NodeState.READY
     rack: str = ""
     closing: Closing | None = None
+    maintenance: tuple[Maintenance, ...] = ()
 
     @property
     def ready(self) -> bool:

@@ -97,27 +97,30 @@ class Cluster:
         gpu_room: Mapping[str, int] | None = None,
         *,
         closely: bool = True,
+        barred: frozenset[int] = frozenset(),
     ) -> list[Assignment] | None:
         """Find and book nodes for all demands; None, and nothing booked, where one does not fit.
 
         `gpu_room`: how many GPUs of each type may be taken at most; None: as many as there are. `closely`:
         where best fit finds no room, the exact search is asked, which uses up steps that decisions need.
+        `barred`: nodes, by number, on which nothing of it may be.
         """
         needs_room_only = len(gang) == 1 and gpu_room is None and self.needs_room_only(gang[0])
         if needs_room_only and self._refused_at == self._released and gang[0] in self._refused:
             return None
         kept = self._ports_of(gang)
-        if kept is None:
+        if kept is None or (barred and len(barred) >= len(self._uses)):
             return None
         if len(gang) > 1 and not self.may_hold(gang, gpu_room):
             return None
-        placed = self._place_best_fit(gang, gpu_room, kept)
+        placed = self._place_best_fit(gang, gpu_room, kept, barred)
         err = closely and placed is None and best_fit_may_err(gang, gpu_room)
         if err and self._has_gpus_for(gang, gpu_room):
-            rooms = partial(self._rooms_for, gang)
-            places = self._second_look.arrange(self._state, rooms, gang, gpu_room)
+            rooms = partial(self._rooms_for, gang, barred)
+            state = hash((self._state, barred)) if barred else self._state
+            places = self._second_look.arrange(state, rooms, gang, gpu_room)
             placed = None if places is None else self._take(gang, places, kept)
-        if placed is None and needs_room_only:
+        if placed is None and needs_room_only and not barred:
             self._remember_refusal(gang[0])
         return placed
 
@@ -145,14 +148,14 @@ class Cluster:
         """Count what is free on each ready node."""
         return [_room(use) for use in self._uses.values() if use.node.ready]
 
-    def _rooms_for(self, gang: Sequence[Demand]) -> list[Room]:
+    def _rooms_for(self, gang: Sequence[Demand], barred: Collection[int]) -> list[Room]:
         """Count what is free on each node that has room for a task of a gang."""
         self._file()
         numbers: set[int] = set()
         for demand, _ in _kinds(gang):
             types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
             numbers.update(self._index.with_room(_size(demand), demand.gpus, types))
-        return [_room(self._numbered[number]) for number in sorted(numbers)]
+        return [_room(self._numbered[number]) for number in sorted(numbers.difference(barred))]
 
     def may_hold(
         self,
@@ -201,12 +204,16 @@ class Cluster:
         return enough_gpus(gang, free)
 
     def _place_best_fit(
-        self, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None, kept: set[int]
+        self,
+        gang: Sequence[Demand],
+        gpu_room: Mapping[str, int] | None,
+        kept: set[int],
+        barred: Collection[int],
     ) -> list[Assignment] | None:
         placed: dict[int, Assignment] = {}
         room = None if gpu_room is None else dict(gpu_room)
         for i in hardest_first(gang):
-            assignment = self._place_one(gang[i], room, kept)
+            assignment = self._place_one(gang[i], room, kept, barred)
             if assignment is None:
                 for j, booked in placed.items():
                     self.release(gang[j], booked)
@@ -291,12 +298,12 @@ class Cluster:
         return other
 
     def _place_one(
-        self, demand: Demand, gpu_room: dict[str, int] | None, kept: set[int]
+        self, demand: Demand, gpu_room: dict[str, int] | None, kept: set[int], barred: Collection[int]
     ) -> Assignment | None:
         types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
         if gpu_room is not None:
             types = [of for of in types if gpu_room.get(of, 0) >= demand.gpus]
-        found = self._best_fit(demand, types, ())
+        found = self._best_fit(demand, types, barred)
         if found is None:
             return None
         # (ports are no node's own: where one node lacks them, all do)
@@ -338,10 +345,13 @@ class Cluster:
         return self._best_fit(demand, gpu_types, beside)
 
     def first_with_room(
-        self, demand: Demand, gpu_type: str | None, beside: Collection[str]
+        self, demand: Demand, gpu_type: str | None, beside: Collection[str], barred: Collection[int] = ()
     ) -> FreeNodeResources | None:
-        """Return the node that fits a task best, none of those `beside`; its GPUs are of one type."""
-        numbers = {self._uses[name].number for name in beside}
+        """Return the node that fits a task best; its GPUs are of one type.
+
+        None of those `beside`, by name, nor of those `barred`, by number.
+        """
+        numbers = {self._uses[name].number for name in beside}.union(barred)
         found = self._best_fit(demand, [gpu_type] if gpu_type else self.gpu_types, numbers)
         return None if found is None else found[0]
 

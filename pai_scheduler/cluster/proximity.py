@@ -9,7 +9,7 @@ cores too, and as many cores beside free GPUs.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .demand import Assignment, Demand
@@ -55,16 +55,21 @@ class _Free:
         return (sum(self.gpus.values()), self.cpus) if gpu_type is None else (self.gpus.get(gpu_type, 0), 0)
 
 
-def rearrange(cluster: Cluster, gang: Sequence[Demand], placed: list[Assignment]) -> list[Assignment]:
-    """Return the places that a gang gets in the end, and book these instead of those it was given."""
+def rearrange(
+    cluster: Cluster, gang: Sequence[Demand], placed: list[Assignment], barred: Collection[int] = ()
+) -> list[Assignment]:
+    """Return the places that a gang gets in the end, and book these instead of those it was given.
+
+    `barred`: nodes, by number, on which nothing of it may be.
+    """
     if len(gang) < 2:
         return placed
     if any(demand.spread for demand in gang):
-        return _spread(cluster, gang, placed)
+        return _spread(cluster, gang, placed, barred)
     nodes = {assignment.node for assignment in placed}
     if len(nodes) == 1:
         return placed
-    found = _Nearer(cluster, gang, placed).find()
+    found = _Nearer(cluster, gang, placed, barred).find()
     if found is None:
         return placed
     types = _types(cluster, placed)
@@ -78,8 +83,14 @@ def rearrange(cluster: Cluster, gang: Sequence[Demand], placed: list[Assignment]
 class _Nearer:
     """The search for one gang: what is free without it, and what best fit leaves."""
 
-    def __init__(self, cluster: Cluster, gang: Sequence[Demand], placed: Sequence[Assignment]) -> None:
-        self.cluster, self.gang, self.placed = cluster, gang, placed
+    def __init__(
+        self,
+        cluster: Cluster,
+        gang: Sequence[Demand],
+        placed: Sequence[Assignment],
+        barred: Collection[int],
+    ) -> None:
+        self.cluster, self.gang, self.placed, self.barred = cluster, gang, placed, barred
         self.types = _types(cluster, placed)
         self.order = hardest_first(gang)
         #: the nodes that best fit chose, without what the gang has there
@@ -125,7 +136,8 @@ class _Nearer:
             if rack.gpus + more[0] >= gpus and rack.cpus + more[1] >= cpus:
                 found.append((-here[name], rack.gpus, rack.cpus, name))
         for *_, name in sorted(found):
-            yield [node for node in racks[name].nodes if self.cluster.uses[node].node.ready]
+            uses = map(self.cluster.uses.__getitem__, racks[name].nodes)
+            yield [use.node.name for use in uses if use.node.ready and use.number not in self.barred]
 
     def _without_gang(self, name: str) -> _Free:
         own = self.own.get(name)
@@ -164,7 +176,9 @@ class _Nearer:
         return counts
 
 
-def _spread(cluster: Cluster, gang: Sequence[Demand], placed: list[Assignment]) -> list[Assignment]:
+def _spread(
+    cluster: Cluster, gang: Sequence[Demand], placed: list[Assignment], barred: Collection[int]
+) -> list[Assignment]:
     """Give the tasks of each role nodes of their own as far as there are such; all that fits, fits still."""
     before = _different(gang, placed)
     if before == len(gang) or len(gang) > _MOST_SPREAD:
@@ -176,11 +190,11 @@ def _spread(cluster: Cluster, gang: Sequence[Demand], placed: list[Assignment]) 
     for i in hardest_first(gang):
         demand, gpu_type = gang[i], types[i]
         here = used[demand.spread]
-        use = cluster.first_with_room(demand, gpu_type, here)
+        use = cluster.first_with_room(demand, gpu_type, here, barred)
         if use is None and here:
             # every node with room has one: another round
             here.clear()
-            use = cluster.first_with_room(demand, gpu_type, here)
+            use = cluster.first_with_room(demand, gpu_type, here, barred)
         if use is None:
             break
         here.add(use.node.name)

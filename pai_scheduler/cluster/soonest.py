@@ -81,6 +81,7 @@ class SoonestPlanner:
 
     `first`: whose places are respected all the same. `allowance`: what may be had of the share, for which the
     task's own virtual cluster's ends count too; None: whatever there is.
+    `barred`: nodes, by number, on which the task must not be.
     """
 
     def __init__(
@@ -90,10 +91,12 @@ class SoonestPlanner:
         demand: Demand,
         first: Iterable[Reservation] = (),
         allowance: Allowance | None = None,
+        barred: Collection[int] = (),
     ) -> None:
         self._cluster = cluster
         self._kept = kept
         self._demand = demand
+        self._barred = barred
         self._first: dict[str, list[ReservedPlace]] = {}
         for reservation in first:
             for place in reservation.targets:
@@ -153,7 +156,7 @@ class SoonestPlanner:
 
     def _beside(self) -> tuple[FreeNodeResources, str | None] | None:
         """Return what fits best of the nodes on which nothing was counted out."""
-        numbers = {room.use.number for room in self._rooms.values()}
+        numbers = {room.use.number for room in self._rooms.values()}.union(self._barred)
         return self._cluster.best_fit(self._demand, numbers, self._types or ())
 
     def _fits(self, room: _Room) -> bool:
@@ -212,7 +215,7 @@ class SoonestPlanner:
         room = self._rooms.get(node)
         if room is None:
             use = self._cluster.uses.get(node)
-            if use is None or not use.node.ready:
+            if use is None or not use.node.ready or use.number in self._barred:
                 return None
             room = self._rooms[node] = _Room(use, self._first.get(node, ()))
             for demand, assignment in self._kept.get(node, ()):

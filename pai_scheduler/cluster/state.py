@@ -12,9 +12,10 @@ from functools import lru_cache
 
 from .amounts import Amounts, of_gang, of_task
 from .borrowing import Borrowing
-from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
+from .definition import DEFAULT_MAINTENANCE_NOTICE_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .demand import Assignment, Demand
 from .holdings import Holdings
+from .maintenance import Barring
 from .node import Node
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
@@ -32,6 +33,7 @@ class Shape:
 
     `user`: whose quota or turn counts; None where there is none.
 
+    `run_ms`: its time limit, where maintenance is planned; None: it has none, or nothing is planned.
     `size` is the same for jobs of about the same size: the same GPUs, less than twice the cores and memory.
     """
 
@@ -40,12 +42,13 @@ class Shape:
     user: str | None
     asked: Amounts = field(compare=False, hash=False)
     size: Hashable = field(compare=False, hash=False)
+    run_ms: int | None = None
     #: what `__hash__` gives: a gang may be long
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Hash it, once."""
-        object.__setattr__(self, "_hash", hash((self.gang, self.preemptible, self.user)))
+        object.__setattr__(self, "_hash", hash((self.gang, self.preemptible, self.user, self.run_ms)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -55,6 +58,7 @@ class Shape:
 class _Waiting:
     user: str
     virtual_cluster: str
+    run_ms: int | None
 
 
 class SchedulerState:
@@ -68,6 +72,7 @@ class SchedulerState:
         cluster: Cluster,
         clusters: Iterable[VirtualCluster],
         overtake_limit: int = DEFAULT_OVERTAKE_LIMIT,
+        maintenance_notice_ms: int = 1000 * DEFAULT_MAINTENANCE_NOTICE_SECONDS,
     ) -> None:
         self.cluster = cluster
         clusters = tuple(clusters)
@@ -95,6 +100,10 @@ class SchedulerState:
         self.version = 0
         #: what does not fit even when everything has ended, as long as nodes and shares stay as they are
         self._hopeless: set[tuple[str, Shape]] = set()
+        #: which time it is: maintenance that is near keeps jobs away
+        self.now = 0
+        self._notice_ms = maintenance_notice_ms
+        self.barring = self._make_barring()
 
     # -- what happens -----------------------------------------------------------------------------------
 
@@ -108,11 +117,12 @@ class SchedulerState:
         *,
         preemptible: bool = True,
         overtaken: int = 0,
+        run_ms: int | None = None,
     ) -> None:
-        """Put a job in line."""
+        """Put a job in line. `run_ms`: its time limit; None: it has none."""
         self.version += 1
-        self._waiting[job_id] = _Waiting(user, virtual_cluster)
-        shape = self.shape(user, virtual_cluster, gang, preemptible)
+        self._waiting[job_id] = _Waiting(user, virtual_cluster, run_ms)
+        shape = self.shape(user, virtual_cluster, gang, preemptible, run_ms)
         self._line_up(job_id, shape, rank, overtaken)
 
     def leave(self, job_id: str) -> None:
@@ -250,6 +260,9 @@ class SchedulerState:
             for demand, assignment, _ in holding.tasks.values():
                 self.cluster.occupy(demand, assignment)
         self.quota_accounting.set_nodes(nodes)
+        planned, self.barring = bool(self.barring), self._make_barring()
+        if planned or self.barring:
+            self._reshape()
         self._start_over()
 
     def set_clusters(self, clusters: Iterable[VirtualCluster], now: int = 0) -> None:
@@ -257,20 +270,31 @@ class SchedulerState:
         clusters = tuple(clusters)
         self.quota_accounting.set_clusters(clusters)
         self.usage.set_clusters(clusters, now)
+        self._reshape()
+        self._start_over()
+
+    def _reshape(self) -> None:
+        """What makes jobs equal may be something else by now: put each in the line where it belongs."""
         for job_id, waiting in self._waiting.items():
-            # a quota, or turns, make lines of their own for each user
+            # a quota, or turns, make lines of their own for each user, maintenance for each time limit
             shape, rank, overtaken = (
                 self.queue.shape(job_id),
                 self.queue.own_rank(job_id),
                 self.queue.overtaken(job_id),
             )
-            new = self.shape(waiting.user, waiting.virtual_cluster, shape.gang, shape.preemptible)
+            new = self.shape(
+                waiting.user, waiting.virtual_cluster, shape.gang, shape.preemptible, waiting.run_ms
+            )
             shares = self.usage.shares(waiting.virtual_cluster)
             if new != shape or shares is not (self.queue.line(job_id).user is not None):
                 self._drop_reservation(job_id)
                 self.queue.remove(job_id)
                 self._line_up(job_id, new, rank, overtaken)
-        self._start_over()
+
+    def _make_barring(self) -> Barring:
+        uses = self.cluster.uses.values()
+        planned = ((use.number, use.node.maintenance) for use in uses if use.node.maintenance)
+        return Barring(planned, self._notice_ms)
 
     # -- questions --------------------------------------------------------------------------------------
 
@@ -295,6 +319,13 @@ class SchedulerState:
             if isinstance(placed, list):
                 self._unplace(shape, placed)
         return placed if isinstance(placed, QuotaViolation) else placed is not None
+
+    def barred(self, shape: Shape, now: int | None = None) -> frozenset[int]:
+        """Return the nodes, by number, on which maintenance comes too soon for a job of this shape.
+
+        `now` (ms since the epoch): when it would start; None: at the time that is known.
+        """
+        return self.barring.numbers(self.now if now is None else now, shape.run_ms)
 
     def ever_fits(self, cluster: str, shape: Shape, bound: Bound) -> bool:
         """Return whether a gang would fit if nobody held anything."""
@@ -385,11 +416,18 @@ class SchedulerState:
     def _guarantee(self, cluster: str) -> Amounts | None:
         return self.quota_accounting.limits(cluster, Bound.GUARANTEE)
 
-    def shape(self, user: str, cluster: str, gang: Sequence[Demand], preemptible: bool) -> Shape:
+    def shape(
+        self,
+        user: str,
+        cluster: str,
+        gang: Sequence[Demand],
+        preemptible: bool,
+        run_ms: int | None = None,
+    ) -> Shape:
         """Return what makes jobs equal to the queue."""
         known = self.quota_accounting.clusters.get(cluster)
         limited = known is not None and (known.gpus_per_user is not None or known.fair_share_hours > 0)
-        return _shape(tuple(gang), preemptible, user if limited else None)
+        return _shape(tuple(gang), preemptible, user if limited else None, run_ms if self.barring else None)
 
     def _try(
         self, user: str, cluster: str, shape: Shape, bound: Bound
@@ -397,7 +435,8 @@ class SchedulerState:
         violation = self.quota_accounting.violation(cluster, user, shape.asked, bound)
         if violation is not None:
             return violation
-        return self.cluster.place(shape.gang, self.quota_accounting.gpu_room(cluster, bound))
+        room = self.quota_accounting.gpu_room(cluster, bound)
+        return self.cluster.place(shape.gang, room, barred=self.barred(shape))
 
     def _unplace(self, shape: Shape, placed: Sequence[Assignment]) -> None:
         for demand, assignment in zip(shape.gang, placed, strict=True):
@@ -470,8 +509,8 @@ class SchedulerState:
 
 
 @lru_cache(maxsize=512)
-def _shape(gang: tuple[Demand, ...], preemptible: bool, user: str | None) -> Shape:
-    return Shape(gang, preemptible, user, of_gang(gang), _size(gang))
+def _shape(gang: tuple[Demand, ...], preemptible: bool, user: str | None, run_ms: int | None) -> Shape:
+    return Shape(gang, preemptible, user, of_gang(gang), _size(gang), run_ms)
 
 
 def _size(gang: Sequence[Demand]) -> Hashable:

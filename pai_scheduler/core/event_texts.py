@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pai_scheduler.cluster.dispatch import Start
+from pai_scheduler.cluster.maintenance import Maintenance, in_words
 from pai_scheduler.job.messages import Message, counted, msg
 
 from . import retry
@@ -52,6 +53,18 @@ def retried(verdict: Verdict, another: retry.Retry) -> Message:
         seconds = another.delay_ms / 1000
         return msg("{reason} Trying again in {seconds:g} s.", reason=verdict.reason, seconds=seconds)
     return msg("{reason} Trying again at once.", reason=verdict.reason)
+
+
+def maintenance(node: str, window: Maintenance) -> Message:
+    """A job runs, or will, on a node that is down for a while before it must have ended."""
+    return msg(
+        "Maintenance of {node} begins at {begin} and is to end at {end}: {reason}. By then save what you "
+        "need: the machine may be switched off.",
+        node=node,
+        begin=in_words(window.begin),
+        end=in_words(window.end),
+        reason=window.reason,
+    )
 
 
 def other_ports(count: int) -> Message:

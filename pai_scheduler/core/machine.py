@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 
 from pai_scheduler.cluster.definition import (
     DEFAULT_DEBUG_HOLD_SECONDS,
+    DEFAULT_MAINTENANCE_NOTICE_SECONDS,
     DEFAULT_OVERTAKE_LIMIT,
     VirtualCluster,
 )
 from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
 from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
+from pai_scheduler.cluster.maintenance import Maintenance
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.queue import Queue
 from pai_scheduler.cluster.state import Shape
@@ -60,6 +62,8 @@ class CoreSettings:
     overtake_limit: int = DEFAULT_OVERTAKE_LIMIT
     #: how long a failed task of a debugged job keeps its container
     debug_hold_seconds: int = DEFAULT_DEBUG_HOLD_SECONDS
+    #: how long before maintenance nothing without a time limit starts on its machines
+    maintenance_notice_seconds: int = DEFAULT_MAINTENANCE_NOTICE_SECONDS
 
 
 class Core:
@@ -75,7 +79,8 @@ class Core:
         self.settings = settings or CoreSettings()
         #: what is known of jobs that ended; it may outlive this core, and counts for estimates only
         self.durations = Durations() if durations is None else durations
-        self.dispatcher = Dispatcher(cluster, virtual_clusters, self.settings.overtake_limit)
+        notice_ms = 1000 * self.settings.maintenance_notice_seconds
+        self.dispatcher = Dispatcher(cluster, virtual_clusters, self.settings.overtake_limit, notice_ms)
         self.jobs: dict[str, Job] = {}
         #: jobs that have not ended, by user and id
         self._unended: dict[str, dict[str, Job]] = {}
@@ -161,7 +166,7 @@ class Core:
             case PortsTaken():
                 self._on_ports_taken(event, outcome)
             case NodesChanged():
-                self._on_nodes(event)
+                self._on_nodes(event, outcome)
             case Tick():
                 self._on_tick(event, outcome)
             case HeldAfterFailure():
@@ -195,7 +200,7 @@ class Core:
 
         By what such jobs took before, else its time limit; None: nobody knows.
         """
-        limit_ms = self._limit_ms(job.spec)
+        limit_ms = self.run_ms(job.spec)
         likely = self.durations.likely(job.user, job.spec, limit_ms, ran_ms)
         if likely is None:
             return limit_ms
@@ -203,9 +208,10 @@ class Core:
 
     def learn(self, user: str, spec: JobSpec, ran_ms: int) -> None:
         """Take in for how long an ended job had its resources."""
-        self.durations.learn(user, spec, ran_ms, self._limit_ms(spec))
+        self.durations.learn(user, spec, ran_ms, self.run_ms(spec))
 
-    def _limit_ms(self, spec: JobSpec) -> int | None:
+    def run_ms(self, spec: JobSpec) -> int | None:
+        """Return how long an attempt may run, in milliseconds; None: it has no time limit."""
         seconds = self.run_seconds(spec)
         return None if seconds is None else 1000 * seconds
 
@@ -350,8 +356,33 @@ class Core:
         self._tell(outcome, job, event.time, "ports-changed", text, attempt=attempt)
         outcome.instructions.append(LaunchAttempt(job.id, attempt.number))
 
-    def _on_nodes(self, event: NodesChanged) -> None:
+    def _on_nodes(self, event: NodesChanged, outcome: Outcome) -> None:
+        known = {use.node.name: use.node.maintenance for use in self.cluster.uses.values()}
         self.dispatcher.set_nodes(event.nodes)
+        new = {
+            node.name: window
+            for node in event.nodes
+            for window in node.maintenance[:1]
+            if window not in known.get(node.name, ())
+        }
+        for job_id, holding in self.dispatcher.holdings.items() if new else ():
+            for node in holding.nodes:
+                if node in new:
+                    self._tell_maintenance(self.jobs[job_id], node, new[node], event.time, outcome)
+
+    def _tell_maintenance(
+        self, job: Job, node: str, window: Maintenance, time: int, outcome: Outcome
+    ) -> None:
+        """Tell of maintenance of a node where a job may still run then."""
+        limit, attempt = self.run_ms(job.spec), job.attempt
+        if attempt is None or attempt.verdict is not None:
+            return
+        launched = time if attempt.launched is None else attempt.launched
+        if limit is not None and launched + limit <= window.begin:
+            return
+        data: dict[str, object] = {"node": node, "begin": window.begin, "end": window.end}
+        text, at = event_texts.maintenance(node, window), max(time, job.latest)
+        self._tell(outcome, job, at, "maintenance", text, attempt=attempt, data=data)
 
     def _on_shares(self, event: SharesChanged, outcome: Outcome) -> None:
         self.dispatcher.set_clusters(event.virtual_clusters, event.time)
@@ -428,6 +459,7 @@ class Core:
             job.rank,
             preemptible=job.spec.preemptible,
             overtaken=job.overtaken,
+            run_ms=self.run_ms(job.spec),
         )
 
     def _schedule(self, time: int, outcome: Outcome) -> None:
@@ -459,6 +491,10 @@ class Core:
         text = event_texts.placed(job, start)
         data: dict[str, object] = {"borrows": True} if start.borrows else {}
         self._tell(outcome, job, time, "placed", text, attempt=attempt, data=data)
+        if self.dispatcher.barring:
+            for node in dict.fromkeys(assignment.node for assignment in start.assignments):
+                for window in self.cluster.uses[node].node.maintenance[:1]:
+                    self._tell_maintenance(job, node, window, time, outcome)
 
     def _decide(
         self,

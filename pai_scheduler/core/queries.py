@@ -113,7 +113,8 @@ def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[st
     `others`: the other virtual clusters that are open to the user.
     """
     gang = gang_of(spec, core.settings.default_storage_gb)
-    found = feasibility(core.dispatcher, user, spec.virtual_cluster, gang, preemptible=spec.preemptible)
+    core.dispatcher.now = max(core.dispatcher.now, now)
+    found = _feasibility(core, user, spec, gang)
     reason = found.reason
     if found.fits is Fits.NOW and found.borrows:
         reason = msg(
@@ -141,6 +142,17 @@ def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[st
     )
 
 
+def _feasibility(core: Core, user: str, spec: JobSpec, gang: Sequence[Demand]) -> Feasibility:
+    return feasibility(
+        core.dispatcher,
+        user,
+        spec.virtual_cluster,
+        gang,
+        preemptible=spec.preemptible,
+        run_ms=core.run_ms(spec),
+    )
+
+
 def _rank_now(core: Core, user: str, spec: JobSpec, now: int) -> Rank:
     """Return the rank of a job that is submitted now."""
     rank = precedence(spec.priority, core.turn(spec, now)), _LAST
@@ -155,7 +167,8 @@ def _starts_within(
         return 0 if found.fits is Fits.NOW else None
     if found.preempts:
         return STOPPING_MS // 1000
-    shape = core.dispatcher.shape(user, spec.virtual_cluster, gang, spec.preemptible)
+    limit = core.run_ms(spec)
+    shape = core.dispatcher.shape(user, spec.virtual_cluster, gang, spec.preemptible, limit)
     start = _estimated_start(core, user, spec.virtual_cluster, shape, _rank_now(core, user, spec, now), now)
     return None if start is None else seconds_until(start, now)
 
@@ -164,6 +177,7 @@ def start_of_waiting(core: Core, job_id: str, now: int) -> int | None:
     """Estimate when a job starts that waits (ms since the epoch), as `forecast` does for one that is not
     submitted yet; None: nobody knows, or it does not wait."""
     state = core.dispatcher
+    state.now = max(state.now, now)
     job = core.jobs.get(job_id)
     if job is not None and job.sub_state is SubState.RETRY_WAIT:
         return _start_of_retry(core, job)
@@ -177,8 +191,7 @@ def start_of_waiting(core: Core, job_id: str, now: int) -> int | None:
 def _start_of_retry(core: Core, job: Job) -> int | None:
     """Return when the next attempt of a job begins, if it would start at once then; None: who knows."""
     spec = job.spec
-    gang = gang_of(spec, core.settings.default_storage_gb)
-    found = feasibility(core.dispatcher, job.user, spec.virtual_cluster, gang, preemptible=spec.preemptible)
+    found = _feasibility(core, job.user, spec, gang_of(spec, core.settings.default_storage_gb))
     return job.not_before if found.fits is Fits.NOW else None
 
 
@@ -221,9 +234,10 @@ def _starts_now_in(
     """Find in which of some virtual clusters a job would start now, without being in danger of a stop."""
     found = []
     for name in islice((name for name in others if name != spec.virtual_cluster), _MOST_OTHERS):
-        answer = feasibility(core.dispatcher, user, name, gang, preemptible=spec.preemptible)
+        there = replace(spec, virtual_cluster=name)
+        answer = _feasibility(core, user, there, gang)
         starts = answer.fits is Fits.NOW and not answer.borrows
-        if starts and not limit_errors(core, replace(spec, virtual_cluster=name)):
+        if starts and not limit_errors(core, there):
             found.append(name)
     return found
 
@@ -282,6 +296,7 @@ def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
     `now` in ms since the epoch.
     """
     job = core.jobs.get(job.id, job)  # the core knows more than the store
+    core.dispatcher.now = max(core.dispatcher.now, now)
     if job.state is not State.WAITING and job.sub_state is not SubState.ENDING:
         return None
     reason = _waits_for(core, job, now)

@@ -39,8 +39,9 @@ class PlainCluster(Cluster):
     ) -> bool:
         return True  # (the tasks are placed one by one to find out)
 
-    def _rooms_for(self, gang: Sequence[Demand]) -> list[Room]:  # noqa: ARG002
-        return self.rooms()
+    def _rooms_for(self, gang: Sequence[Demand], barred: Collection[int]) -> list[Room]:  # noqa: ARG002
+        uses = self.uses
+        return [room for room in self.rooms() if uses[room.node].number not in barred]
 
     def _remember_refusal(self, demand: Demand) -> None:
         """Look again each time."""
