@@ -58,6 +58,11 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             DEFAULT_MAX_MOUNT_GB,
             "how much one of a job's `extras.mounts` may hold, with a storage that is not a folder",
         ),
+        "maintenanceNoticeSeconds": (
+            CoreSettings().maintenance_notice_seconds,
+            "how long before [maintenance](scheduler.md#plan-maintenance) nothing that has no time limit "
+            "starts on its machines",
+        ),
         "minFreeMB": (
             DEFAULT_MIN_FREE_MB,
             "what is to stay free on the data folder's disk, at most a twentieth of it: below it no jobs are "

@@ -77,6 +77,7 @@ PARTS = {
         Parameter("job", "path", Text, "jobName", shared="Job"),
         Parameter("schedule", "path", Text, "Name of the schedule", shared="Schedule"),
         Parameter("node", "path", Text, "Name of the machine"),
+        Parameter("maintenance", "path", Text, "Name of the maintenance"),
         Parameter("role", "path", Text, "Name of the task role"),
         Parameter(
             "index",
@@ -157,6 +158,9 @@ NO_VIRTUAL_CLUSTER = _shared(
     "NoVirtualCluster", 404, "NoVirtualClusterError NoApiError", "There is no such virtual cluster."
 )
 NO_NODE = _shared("NoNode", 404, "NoNodeError NoApiError", "There is no such machine.")
+NO_MAINTENANCE = _shared(
+    "NoMaintenance", 404, "NoMaintenanceError NoApiError", "Nothing is planned by this name."
+)
 NO_SCHEDULE = _shared(
     "NoSchedule", 404, "NoScheduleError NoApiError", "There is no such schedule, or it is another user's."
 )

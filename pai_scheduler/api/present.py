@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, TypedDict, cast
 from urllib.parse import quote
 
 from pai_scheduler.cluster.amounts import ANY_GPU, CPUS, MEMORY, STORAGE, Amounts, is_gpu
 from pai_scheduler.cluster.available import Available
-from pai_scheduler.cluster.node import DiskSpace
+from pai_scheduler.cluster.maintenance import Maintenance
+from pai_scheduler.cluster.node import Closing, DiskSpace
 from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, Task
 from pai_scheduler.core.queries import Forecast, Limits, NodeUse, QueuedJob, VirtualClusterUse
 from pai_scheduler.job.exits import STOPPED_BY_USER, exit_table
@@ -19,6 +20,10 @@ from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest import models
 from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.records import StoredJobEvent
+
+
+class _Planned(TypedDict, total=False):
+    maintenance: list[models.MaintenanceInfo]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +154,7 @@ class Presenter:
         return {
             "name": node.name,
             "state": node.state.value,
-            "closed": None
-            if node.closing is None
-            else {"by": node.closing.by, "reason": node.closing.reason, "since": node.closing.since},
+            "closed": None if node.closing is None else _closing(node.closing),
             "total": _amount(node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts)),
             "used": _amount(
                 use.cpus, use.memory_mb, use.storage_gb, {kind: used_gpus[kind] for kind in node.gpu_counts}
@@ -169,6 +172,7 @@ class Presenter:
             ],
             "rack": node.rack,
             "disk": None if disk is None else {"freeMB": disk.free_mb, "totalMB": disk.total_mb},
+            **_planned(node.maintenance),
         }
 
     def virtual_cluster(self, use: VirtualClusterUse) -> models.VirtualClusterInfo:
@@ -372,3 +376,26 @@ def _amounts(amounts: Amounts) -> models.Amount:
 def _resources(amounts: tuple[int, int, int]) -> models.VirtualClusterResources:
     memory, cpus, gpus = amounts
     return {"memory": memory, "vCores": cpus, "GPUs": gpus}
+
+
+def maintenance(window: Maintenance) -> models.MaintenanceInfo:
+    """Return what is planned by a name."""
+    return {
+        "name": window.name,
+        "nodes": list(window.nodes),
+        "begin": window.begin,
+        "end": window.end,
+        "reason": window.reason,
+        "by": window.by,
+    }
+
+
+def _planned(windows: Sequence[Maintenance]) -> _Planned:
+    return {"maintenance": list(map(maintenance, windows))} if windows else {}
+
+
+def _closing(closing: Closing) -> models.NodeClosing:
+    found: models.NodeClosing = {"by": closing.by, "reason": closing.reason, "since": closing.since}
+    if closing.until is not None:
+        found["until"] = closing.until
+    return found

@@ -9,6 +9,7 @@ from . import (
     events,
     jobs,
     logs,
+    maintenance,
     monitoring,
     openapi_handlers,
     public_keys,
@@ -35,6 +36,7 @@ ROUTES: tuple[Route, ...] = tuple(
         logs,
         monitoring,
         cluster,
+        maintenance,
     )
     for route in part.ROUTES
 )

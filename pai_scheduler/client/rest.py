@@ -24,6 +24,7 @@ from pai_scheduler.rest.models import (
     JobDetail,
     JobEvent,
     JobSummary,
+    MaintenanceInfo,
     NodeInfo,
     PublicKeyInfo,
     QueueEntry,
@@ -175,6 +176,21 @@ class Client(Connections):
     async def open_node(self, name: str) -> None:
         """Let tasks start on a closed machine again (administrators)."""
         await self._send("PUT", _node(name), json={"schedulable": True})
+
+    async def maintenance(self) -> list[MaintenanceInfo]:
+        """List when machines are down, as administrators have planned."""
+        return await self._read(list[MaintenanceInfo], "GET", "maintenance")
+
+    async def set_maintenance(
+        self, name: str, nodes: Sequence[str], *, begin: int, end: int, reason: str
+    ) -> None:
+        """Plan when machines are down (administrators); times in ms since the epoch."""
+        body = {"nodes": list(nodes), "begin": begin, "end": end, "reason": reason}
+        await self._send("PUT", f"maintenance/{quote(name, safe='')}", json=body)
+
+    async def delete_maintenance(self, name: str) -> None:
+        """Forget maintenance (administrators)."""
+        await self._send("DELETE", f"maintenance/{quote(name, safe='')}")
 
     async def cluster_usage(self, *, after: int = 0) -> ClusterUsage:
         """Return how many GPUs were taken over the last day, later than `after` (ms since the epoch)."""

@@ -69,6 +69,14 @@ def no_node(name: str, known: Sequence[str]) -> RequestError:
     return RequestError(404, "NoNodeError", message)
 
 
+def no_maintenance(name: str, known: Sequence[str]) -> RequestError:
+    """Nothing is planned by this name."""
+    message = msg(
+        "Maintenance {name} is not found. There are: {known}.", name=name, known=", ".join(known) or "-"
+    )
+    return RequestError(404, "NoMaintenanceError", message)
+
+
 def no_schedule(user: str, name: str) -> RequestError:
     """There is no such schedule, or it is another user's."""
     message = msg("Schedule {name} of user {user} is not found.", name=name, user=user)

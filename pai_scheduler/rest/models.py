@@ -510,6 +510,29 @@ class NodeClosing(TypedDict):
     by: Annotated[str, about("Who closed it")]
     reason: str
     since: Annotated[int, about("ms since the epoch")]
+    until: NotRequired[
+        Annotated[int, about("ms since the epoch: the end of maintenance; absent: until somebody opens it")]
+    ]
+
+
+class MaintenanceInfo(TypedDict):
+    """When machines are down, as an administrator has planned."""
+
+    name: str
+    nodes: Annotated[list[str], about("Names of machines; `*` stands for any part, `?` for one letter")]
+    begin: Annotated[int, about("ms since the epoch")]
+    end: Annotated[int, about("ms since the epoch")]
+    reason: str
+    by: Annotated[str, about("Who planned it")]
+
+
+class WantedMaintenance(TypedDict):
+    """When machines are to be down."""
+
+    nodes: Annotated[list[Text], about("Names of machines; `*` stands for any part, `?` for one letter")]
+    begin: Annotated[int, about("ms since the epoch; it may be over")]
+    end: Annotated[int, about("ms since the epoch")]
+    reason: Annotated[str, Meta(max_length=LONGEST_REASON), about("Those whose jobs wait read it")]
 
 
 class NodeInfo(TypedDict):
@@ -526,6 +549,12 @@ class NodeInfo(TypedDict):
     closed: Annotated[
         NodeClosing | None,
         about("Nothing new comes there while it is closed. Null: it is open"),
+    ]
+    maintenance: NotRequired[
+        Annotated[
+            list[MaintenanceInfo],
+            about("What is planned there or under way, the first to begin first; absent: nothing is"),
+        ]
     ]
     total: Amount
     used: Amount

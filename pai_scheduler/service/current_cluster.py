@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pai_scheduler.cluster.definition import Definition, VirtualCluster, merge_nodes
+from pai_scheduler.cluster.maintenance import Maintenance
 from pai_scheduler.cluster.node import Closing, Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.redistribution import overlay
@@ -17,11 +18,17 @@ from pai_scheduler.engine.protocol import Engine
 class CurrentCluster:
     """What all who schedule and admit look at; `EngineEvents` and the commits keep it up to date.
 
-    `first_port` is where the choice of ports begins on nodes that several schedulers share.
+    `first_port` is where the choice of ports begins on nodes that several schedulers share; `clock` gives ms
+    since the epoch.
     """
 
     def __init__(
-        self, definition: Definition, engine: Engine, kill_grace_seconds: float, first_port: int
+        self,
+        definition: Definition,
+        engine: Engine,
+        kill_grace_seconds: float,
+        first_port: int,
+        clock: Callable[[], int],
     ) -> None:
         self.definition = definition
         self.nodes: tuple[Node, ...] = ()
@@ -32,12 +39,14 @@ class CurrentCluster:
         self._engine = engine
         self._found: Sequence[Node] = ()
         self._closings: Mapping[str, Closing] = {}
-        self._first_port = first_port
+        self._maintenance: Sequence[Maintenance] = ()
+        self._first_port, self._now = first_port, clock
         self._settings = CoreSettings(
             kill_grace_seconds,
             definition.default_storage_gb,
             definition.overtake_limit,
             definition.debug_hold_seconds,
+            definition.maintenance_notice_seconds,
         )
 
     @property
@@ -58,7 +67,32 @@ class CurrentCluster:
         """Take the nodes that the engine has now."""
         self._found = nodes
         merged = merge_nodes(self.definition, nodes, one_machine=self._engine.one_machine)
-        self.nodes = tuple(replace(node, closing=self._closings.get(node.name)) for node in merged)
+        now = self._now()
+        self.nodes = tuple(self._as_planned(node, now) for node in merged)
+
+    def _as_planned(self, node: Node, now: int) -> Node:
+        """Return a node with what administrators say of it."""
+        closing = self._closings.get(node.name)
+        planned = tuple(one for one in self._maintenance if one.end > now and one.covers(node.name))
+        if closing is None and planned and planned[0].begin <= now:
+            closing = Closing(planned[0].by, planned[0].reason, planned[0].begin, planned[0].end)
+        return replace(node, closing=closing, maintenance=planned)
+
+    def look_at_clock(self) -> bool:
+        """Take the nodes as they are by now, as maintenance begins and ends; tell whether any has changed."""
+        before = self.nodes
+        self.set_nodes(self._found)
+        return self.nodes != before
+
+    @property
+    def maintenance(self) -> Sequence[Maintenance]:
+        """Return what is planned, the first to begin first; some may be over."""
+        return self._maintenance
+
+    def set_maintenance(self, planned: Iterable[Maintenance]) -> None:
+        """Take what maintenance is planned."""
+        self._maintenance = sorted(planned, key=lambda one: (one.begin, one.name))
+        self.set_nodes(self._found)
 
     @property
     def closings(self) -> Mapping[str, Closing]:

@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
+from pai_scheduler.cluster.maintenance import in_words
 from pai_scheduler.cluster.node import Closing
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.messages import msg
+from pai_scheduler.job.validate import SpecError
 from pai_scheduler.monitoring.meters import Meters
-from pai_scheduler.rest.errors import forbidden, no_node
+from pai_scheduler.rest.errors import forbidden, invalid_parameters, no_node
 from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.store import Store
 
@@ -58,11 +60,23 @@ class Nodes:
             if name not in known:
                 raise no_node(name, sorted(known))
             if name not in self._cluster.closings:
+                self._check_no_maintenance(name)
                 return
             await self._writer.keep(self._store.open_node, name)
             _log.info("a node was opened", extra={"node": name, "by": principal.name})
             others = {node: why for node, why in self._cluster.closings.items() if node != name}
             await self._take(others)
+
+    def _check_no_maintenance(self, name: str) -> None:
+        node = next((node for node in self._cluster.nodes if node.name == name), None)
+        if node is not None and node.closing is not None:
+            text = msg(
+                "Node {name} is in maintenance {window} until {end}: delete that to open it.",
+                name=name,
+                window=node.maintenance[0].name,
+                end=in_words(node.maintenance[0].end),
+            )
+            raise invalid_parameters(text, [SpecError("$.schedulable", text)])
 
     async def _take(self, closings: Mapping[str, Closing]) -> None:
         self._cluster.set_closings(closings)

@@ -42,6 +42,7 @@ from .engine_events import EngineEvents
 from .health import Health
 from .job_events import JobEvents
 from .jobs import Jobs
+from .maintenance import MaintenancePlan
 from .nodes import Nodes
 from .queues import Queues
 from .schedules import FindUser, Schedules
@@ -85,7 +86,7 @@ class Service:
         clock = self._clock = clock or Clock()
         definition = definition or Definition()
         files = job_files.files if job_files is not None else None
-        self._cluster = CurrentCluster(definition, engine, kill_grace_seconds, first_port)
+        self._cluster = CurrentCluster(definition, engine, kill_grace_seconds, first_port, clock)
         self._reader = Reader(store)
         self._writer = Writer(store, self._cluster.make_core, self._committed)
         self._inputs = (
@@ -134,6 +135,7 @@ class Service:
             store, self._reader, self._writer, self._cluster, self.admission, clock
         )
         self.nodes = Nodes(store, self._writer, self._cluster, self._meters, clock)
+        self.maintenance = MaintenancePlan(store, self._writer, self._cluster, self._meters, clock)
         self.cluster_usage = ClusterUsage(self._meters.gpus, data_dir, clock)
         self.health = Health(self._writer.check, store, self._engine_events, self._cluster, self._room)
         #: counts requests, and has everything that Prometheus may see
@@ -154,6 +156,7 @@ class Service:
         self._cluster.set_closings(await asyncio.to_thread(self._store.closed_nodes))
         # not requests: StoreError keeps it from starting
         await self._timekeeper.start()
+        self._cluster.set_maintenance(await asyncio.to_thread(self._store.maintenance))
         await self.admission.start()
         # over those of the file; DefinitionError where both together are impossible
         self._cluster.restore(await asyncio.to_thread(self._store.virtual_clusters))
@@ -186,12 +189,14 @@ class Service:
         if self._room is not None:
             await self._room.start()
         self.schedules.start()
+        self.maintenance.start()
         self._learning = asyncio.create_task(self._learn())
 
     async def close(self) -> None:
         """Stop scheduling; tasks run on."""
         if self._learning is not None:
             await self._learning
+        await self.maintenance.close()
         await self.schedules.close()
         await self.admission.close()
         await self._engine_events.close()

@@ -23,6 +23,7 @@ from . import rows
 from .changes import upsert, write_outcome
 from .database import StoreError
 from .history import StoredHistory
+from .maintenance import StoredMaintenance
 from .migrate import EmptyDatabaseError
 from .outbox import Outbox
 from .records import JobPosition, StoredJobEvent
@@ -58,9 +59,9 @@ _PAGE = 100
 _MANY = 1000
 
 
-class Store(StoredSchedules, Outbox, StoredHistory):
+class Store(StoredSchedules, StoredMaintenance, Outbox, StoredHistory):
     """What survives: jobs, their attempts and tasks, job events, virtual clusters, closed nodes,
-    public keys, schedules."""
+    maintenance, public keys, schedules."""
 
     # -- writing --------------------------------------------------------------------------------------------
 

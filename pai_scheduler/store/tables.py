@@ -169,6 +169,18 @@ closed_nodes = Table(
     Column("since", BigInteger, nullable=False),
 )
 
+#: when machines will be down, as administrators have planned; `nodes` is a list of patterns as JSON
+maintenance = Table(
+    "maintenance",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("nodes", Text, nullable=False),
+    Column("begin_time", BigInteger, nullable=False),
+    Column("end_time", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("user_name", String(255), nullable=False),
+)
+
 #: what is still to be told outside of jobs' ends; a job that is deleted is told of all the same
 announcements = Table(
     "announcements",

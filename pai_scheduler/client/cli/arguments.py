@@ -8,6 +8,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.rest.address import DEFAULT_URL
 
 from .fs_arguments import add_fs
+from .maintenance_arguments import add_maintenance
 from .schedule_arguments import add_schedules
 from .ssh_arguments import CommandParser, add_keys, add_ssh
 
@@ -147,6 +148,9 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     priority = command("priority", msg("give a job another priority"), named, whose)
     priority.add_argument(
         "priority", metavar="N", type=int, help=words(msg("0 to 100; a higher one comes first"))
+    )
+    add_maintenance(
+        command("maintenance", msg("list or, as administrator, plan when machines are down")), common, locale
     )
     command("vcs", msg("list the virtual clusters"))
     _add_virtual_clusters(

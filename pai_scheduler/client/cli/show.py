@@ -115,8 +115,36 @@ def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
 
 
 def _node_state(node: NodeInfo, locale: str) -> str:
+    words = _closed_state(node, locale)
+    planned = [one for one in node.get("maintenance", ()) if one["begin"] > (_since(node) or 0)]
+    if not planned:
+        return words
+    first = planned[0]
+    text = msg(
+        "{state}, maintenance from {begin} to {end}: {reason}",
+        state=words,
+        begin=moment(first["begin"]),
+        end=moment(first["end"]),
+        reason=first["reason"],
+    )
+    return text.in_locale(locale)
+
+
+def _since(node: NodeInfo) -> int | None:
+    return None if node["closed"] is None else node["closed"]["since"]
+
+
+def _closed_state(node: NodeInfo, locale: str) -> str:
     if (closed := node["closed"]) is None:
         return node["state"]
+    if "until" in closed:
+        text = msg(
+            "{state}, in maintenance until {end}: {reason}",
+            state=node["state"],
+            end=moment(closed["until"]),
+            reason=closed["reason"],
+        )
+        return text.in_locale(locale)
     words = msg(
         "{state}, closed by {user}: {reason}",
         state=node["state"],

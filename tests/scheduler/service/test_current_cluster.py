@@ -8,16 +8,20 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.cluster.definition_fields import DefinitionError
+from pai_scheduler.cluster.maintenance import Maintenance
 from pai_scheduler.cluster.node import Closing, NodeState
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service.current_cluster import CurrentCluster
 from tests.scheduler.making import make_node
 from tests.scheduler.open_service import CLUSTER
 
+#: ms since the epoch
+NOW = 1000
+
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> CurrentCluster:
-    return CurrentCluster(CLUSTER, ProcessEngine(tmp_path), 5.0, 20_000)
+    return CurrentCluster(CLUSTER, ProcessEngine(tmp_path), 5.0, 20_000, lambda: NOW)
 
 
 def test_declared_nodes_are_filled_in_from_what_the_engine_has(cluster: CurrentCluster) -> None:
@@ -59,4 +63,21 @@ def test_what_is_closed_stays_so_whatever_the_engine_tells(cluster: CurrentClust
         (node,) = cluster.nodes
         assert (node.state, node.closing) == (found[0].state, closing)
     cluster.set_closings({})
+    assert cluster.nodes[0].closing is None
+
+
+def test_a_node_is_closed_while_it_is_in_maintenance_and_knows_what_is_planned(
+    cluster: CurrentCluster,
+) -> None:
+    over = Maintenance("over", ("a",), NOW - 2, NOW, "disk", "root")
+    under_way = Maintenance("under way", ("*",), NOW, NOW + 9, "disk", "root")
+    later = Maintenance("later", ("a",), NOW + 20, NOW + 30, "disk", "root")
+    elsewhere = Maintenance("elsewhere", ("b*",), NOW, NOW + 9, "disk", "root")
+    cluster.set_nodes([make_node("a")])
+    cluster.set_maintenance([later, elsewhere, under_way, over])
+    (node,) = cluster.nodes
+    assert node.maintenance == (under_way, later)
+    assert node.closing == Closing("root", "disk", NOW, NOW + 9)
+    assert not cluster.look_at_clock()
+    cluster.set_maintenance([later])
     assert cluster.nodes[0].closing is None

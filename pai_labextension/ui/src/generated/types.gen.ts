@@ -470,6 +470,10 @@ export type NodeInfo = {
      * Nothing new comes there while it is closed. Null: it is open
      */
     closed: NodeClosing | null;
+    /**
+     * What is planned there or under way, the first to begin first; absent: nothing is
+     */
+    maintenance?: Array<MaintenanceInfo>;
     total: Amount;
     used: Amount;
     gpus: Array<GpuInfo>;
@@ -871,6 +875,34 @@ export type NodeClosing = {
      * ms since the epoch
      */
     since: number;
+    /**
+     * ms since the epoch: the end of maintenance; absent: until somebody opens it
+     */
+    until?: number;
+};
+
+/**
+ * When machines are down, as an administrator has planned.
+ */
+export type MaintenanceInfo = {
+    name: string;
+    /**
+     * Names of machines; `*` stands for any part, `?` for one letter
+     */
+    nodes: Array<string>;
+    /**
+     * ms since the epoch
+     */
+    begin: number;
+    /**
+     * ms since the epoch
+     */
+    end: number;
+    reason: string;
+    /**
+     * Who planned it
+     */
+    by: string;
 };
 
 /**

@@ -440,7 +440,20 @@ export const vJobs = v.array(vJobSummary);
 export const vNodeClosing = v.object({
     by: v.string(),
     reason: v.string(),
-    since: v.pipe(v.number(), v.integer())
+    since: v.pipe(v.number(), v.integer()),
+    until: v.optional(v.pipe(v.number(), v.integer()))
+});
+
+/**
+ * When machines are down, as an administrator has planned.
+ */
+export const vMaintenanceInfo = v.object({
+    name: v.string(),
+    nodes: v.array(v.string()),
+    begin: v.pipe(v.number(), v.integer()),
+    end: v.pipe(v.number(), v.integer()),
+    reason: v.string(),
+    by: v.string()
 });
 
 /**
@@ -486,6 +499,7 @@ export const vNodeInfo = v.object({
         'LOST'
     ]),
     closed: v.nullable(vNodeClosing),
+    maintenance: v.optional(v.array(vMaintenanceInfo)),
     total: vAmount,
     used: vAmount,
     gpus: v.array(vGpuInfo),
