@@ -47,8 +47,22 @@ export function shownState(node: Pick<INode, 'state' | 'closed'>): string {
   return node.closed && node.state === 'READY' ? 'CLOSED' : node.state;
 }
 
-/** Return how a machine is, in words; of one that is closed, by whom and why. */
-export function machineLabel(node: Pick<INode, 'state' | 'closed'>, trans: TranslationBundle): string {
+/** Return how a machine is, in words; of one that is closed, by whom and why; and what maintenance is planned. */
+export function machineLabel(node: Pick<INode, 'state' | 'closed' | 'maintenance'>, trans: TranslationBundle): string {
+  const label = stateLabelOf(node, trans);
+  const from = node.closed?.since ?? 0;
+  const planned = (node.maintenance ?? []).find(one => one.begin > from);
+  if (!planned) {
+    return label;
+  }
+  const [begin, end] = [planned.begin, planned.end].map(time => new Date(time).toLocaleString());
+  return trans.__('%1; maintenance from %2 to %3: %4', label, begin, end, planned.reason);
+}
+
+function stateLabelOf(node: Pick<INode, 'state' | 'closed'>, trans: TranslationBundle): string {
+  if (node.closed?.until && node.state === 'READY') {
+    return trans.__('in maintenance until %1: %2', new Date(node.closed.until).toLocaleString(), node.closed.reason);
+  }
   if (node.closed && node.state === 'READY') {
     return trans.__('closed by %1: %2', node.closed.by, node.closed.reason);
   }

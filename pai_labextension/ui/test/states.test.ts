@@ -39,4 +39,18 @@ describe('the state of a machine', () => {
     expect(shownState({ state: 'LOST', closed })).toBe('LOST');
     expect(shownState({ state: 'READY', closed: null })).toBe('READY');
   });
+
+  it('says what maintenance is planned or under way', () => {
+    const [begin, end] = [1_000, 2_000];
+    const window = { name: 'disks', nodes: ['a'], begin, end, reason: 'new disk', by: 'root' };
+    const [from, to] = [begin, end].map(time => new Date(time).toLocaleString());
+    const maintenance = [window];
+    expect(machineLabel({ state: 'READY', closed: null, maintenance }, trans)).toBe(
+      `ready; maintenance from ${from} to ${to}: new disk`
+    );
+    const now = { by: 'root', reason: 'new disk', since: begin, until: end };
+    expect(machineLabel({ state: 'READY', closed: now, maintenance }, trans)).toBe(
+      `in maintenance until ${to}: new disk`
+    );
+  });
 });
