@@ -89,12 +89,7 @@ class AnsweringHandler(RequestHandler):
 
     def error_body(self, refusal: RequestError) -> Mapping[str, object]:
         """Return the JSON of a refusal."""
-        body: Error = {"code": refusal.code, "message": self.in_words(refusal.message)}
-        if refusal.code == "InvalidParametersError":
-            body["errors"] = [
-                {"path": error.path, "message": self.in_words(error.message)} for error in refusal.errors
-            ]
-        return body
+        return refusal_body(refusal, self.language)
 
     def log_exception(
         self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
@@ -102,14 +97,10 @@ class AnsweringHandler(RequestHandler):
         """Log our own failures, with a number that the caller is told; a refusal is the caller's business."""
         if isinstance(value, RequestError | HTTPError | Finish):
             return
-        self._incident = secrets.token_hex(4)
-        _log.error(
-            "%s %s failed (%s)",
-            self.request.method,
-            self.request.path,
-            self._incident,
-            exc_info=(typ, value, tb),  # type: ignore[arg-type]
-            extra={"user": self.identified.name if self.identified else None},
+        self._incident = log_failure(
+            f"{self.request.method} {self.request.path}",
+            self.identified,
+            (typ, value, tb),  # type: ignore[arg-type]
         )
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
@@ -138,6 +129,28 @@ class AnsweringHandler(RequestHandler):
         return failure(getattr(self, "_incident", "-"))
 
 
+def refusal_body(refusal: RequestError, language: str) -> Mapping[str, object]:
+    """Return the JSON of a refusal, in a language."""
+    body: Error = {"code": refusal.code, "message": refusal.message.in_locale(language)}
+    if refusal.code == "InvalidParametersError":
+        body["errors"] = [
+            {"path": error.path, "message": error.message.in_locale(language)} for error in refusal.errors
+        ]
+    return body
+
+
+def log_failure(
+    request: str,
+    principal: Principal | None,
+    error: tuple[type[BaseException], BaseException, TracebackType | None] | BaseException,
+) -> str:
+    """Log that we failed ourselves at `request` (`GET /path`); give the number under which it is."""
+    incident = secrets.token_hex(4)
+    user = principal.name if principal else None
+    _log.error("%s failed (%s)", request, incident, exc_info=error, extra={"user": user})
+    return incident
+
+
 def failure(incident: str) -> RequestError:
     """Return what is said where we failed ourselves; `incident` is what the log has it under."""
     return RequestError(
@@ -161,11 +174,18 @@ def log_request(handler: RequestHandler) -> None:
     if isinstance(handler, AnsweringHandler):
         handler.count(status, took if handler.timed else None)
         principal = handler.identified
-    level = logging.DEBUG if status < 400 else logging.INFO if status < 500 else logging.ERROR
     request = handler.request
+    log_answer(str(request.method), request.path, status, took, principal)
+
+
+def log_answer(method: str, path: str, status: int, took: float, principal: Principal | None) -> None:
+    """Log an answer, and how many seconds it took."""
+    level = logging.DEBUG if status < 400 else logging.INFO if status < 500 else logging.ERROR
+    if not _access_log.isEnabledFor(level):
+        return
     about = {
-        "method": request.method,
-        "path": request.path,
+        "method": method,
+        "path": path,
         "status": status,
         "ms": round(1000 * took, 1),
         "user": principal.name if principal else None,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import yaml
 from msgspec import Meta
 
 from pai_scheduler.core.model import Job, State
 from pai_scheduler.job.messages import msg
-from pai_scheduler.job.validate import SpecError, warnings
+from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, conflict, invalid_parameters
 from pai_scheduler.rest.models import (
     AttemptInfo,
@@ -50,6 +49,7 @@ from .operations import (
 )
 from .paging import asked_page, whole_number, word
 from .present import Outlook
+from .submission import submit
 
 _JSON = "application/json"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
@@ -88,20 +88,10 @@ _SUBMISSION: Mapping[str, Any] = {
 class _SubmitHandler(ApiHandler):
     async def submit(self, owner: str, config: dict[str, Any]) -> None:
         """Submit for `owner`, and say where the job is found."""
-        accepted = await self.service.admission.submit(self.principal, owner, config)
-        name = accepted.name
-        for warning in [*warnings(config), *accepted.warnings]:
-            self.add_header("X-Warning", _in_header(str(warning)))
-        self.set_header(
-            "Location",
-            f"{self.context.prefix}api/v1/user/{quote(owner, safe='')}/jobs/{quote(name, safe='')}",
-        )
-        self.answer({"message": f"update job {name} successfully"}, 202)
-
-
-def _in_header(text: str) -> str:
-    """Write a sentence, in which there may be anybody's URIs, so that it can stand in a header."""
-    return text.encode("unicode_escape").decode("ascii")
+        submitted = await submit(self.context, self.principal, owner, config)
+        for name, value in submitted.headers:
+            self.add_header(name, value)
+        self.answer(submitted.body, submitted.status)
 
 
 class _ListingHandler(_SubmitHandler, ListHandler):

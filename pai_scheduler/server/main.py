@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from tornado.httpserver import HTTPServer
 
-from pai_scheduler.api.app import make_app
+from pai_scheduler.api.app import make_app, make_quick_submits
 from pai_scheduler.api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
 from pai_scheduler.api.base_handlers import HandlerContext
 from pai_scheduler.api.server import STREAMED, serve
@@ -203,7 +203,7 @@ async def _run(options: argparse.Namespace) -> None:
                 options, data_dir / STORAGE_FOLDER, storage_account(options), place.prefix, service.monitor
             ) as servers:
                 handover = TransferHandover(context, app.settings[STREAMED], servers)
-                server = serve(app, sockets, handover)
+                server = serve(app, sockets, handover, make_quick_submits(context))
                 _log.info("ready at %s, engine %s, data in %s", address, options.engine, data_dir)
                 await stopping.wait()
                 _log.info("stopping; tasks run on")
