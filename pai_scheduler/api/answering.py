@@ -22,6 +22,8 @@ from pai_scheduler.security.principal import Principal
 _log = logging.getLogger(__name__)
 _access_log = logging.getLogger("pai_scheduler.access")
 
+#: (`json.dumps` makes one for each value)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 
 
@@ -165,7 +167,7 @@ def failure(incident: str) -> RequestError:
 
 def to_json(value: Any) -> bytes:
     """Write a value as the API's JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return _ENCODER.encode(value).encode("utf-8", "surrogatepass")
 
 
 def log_request(handler: RequestHandler) -> None:

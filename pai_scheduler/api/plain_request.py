@@ -35,7 +35,7 @@ _LENGTH = re.compile(r"[0-9]{1,7}")
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a plain request: headers by the names of `_KEPT`; its size and that of the body in bytes."""
+    """The head of a plain request: headers by the names of `_KEPT`; both sizes are bytes."""
 
     path: str
     headers: dict[str, str]

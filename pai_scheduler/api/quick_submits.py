@@ -91,7 +91,7 @@ class QuickSubmits:
             else:
                 refusal = failure(log_failure(f"POST {head.path}", principal, error))
             if refusal.status == 401:
-                headers = [("WWW-Authenticate", AnsweringHandler.challenge)]
+                headers = [("Www-Authenticate", AnsweringHandler.challenge)]
             status = refusal.status
             content = refusal_body(refusal, choose_locale(head.headers.get("Accept-Language", "")))
         answer = _write(status, headers, to_json(content), keeps_open=head.keeps_open)
@@ -133,6 +133,8 @@ class QuickConnection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._deadline = self._loop.time() + limits.idle_seconds
         self._timer = self._loop.call_at(self._deadline, self._ring)
+        #: rings when a body takes too long
+        self._body_timer: asyncio.TimerHandle | None = None
         self._loop.add_reader(connection, self._readable)
 
     def close(self) -> None:
@@ -172,11 +174,13 @@ class QuickConnection:
                 self._pass_on()
                 return
             self._head, self._held = head, head.body_size
-            self._deadline = self._loop.time() + self._limits.body_seconds
         head = self._head
         end = head.size + head.body_size
         if len(self._come) < end:
+            if self._body_timer is None:
+                self._body_timer = self._loop.call_later(self._limits.body_seconds, self._cut_off)
             return
+        self._forget_body_timer()
         body = bytes(self._come[head.size : end])
         del self._come[:end]
         self._task = self._loop.create_task(self._answer(head, body))
@@ -221,14 +225,22 @@ class QuickConnection:
 
     def _ring(self) -> None:
         """Close a connection on which nothing came for too long."""
-        if self._task is not None:
+        if self._head is not None:
             self._deadline = self._loop.time() + self._limits.idle_seconds
         if self._loop.time() >= self._deadline:
-            if self._head is not None:
-                _log.info("a body took longer than %g s", self._limits.body_seconds)
             self.close()
         else:
+            # (there were requests since it was set)
             self._timer = self._loop.call_at(self._deadline, self._ring)
+
+    def _cut_off(self) -> None:
+        _log.info("a body took longer than %g s", self._limits.body_seconds)
+        self.close()
+
+    def _forget_body_timer(self) -> None:
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
 
     def _pass_on(self) -> None:
         self._let_go()
@@ -236,6 +248,7 @@ class QuickConnection:
 
     def _let_go(self) -> None:
         self._timer.cancel()
+        self._forget_body_timer()
         if self._socket.fileno() >= 0:
             self._loop.remove_reader(self._socket)
         self._limits.hold(-self._held)

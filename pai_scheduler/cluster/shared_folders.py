@@ -138,6 +138,8 @@ def find_refused_folders(
     One that there is not and one that is not the user's are refused alike: what others share is no secret
     to be guessed.
     """
+    if not (folders or spec.extras):
+        return
     own = {folder.name: mounts for folder in folders if (mounts := tuple(folder.mounts(user, groups)))}
     for number, name in enumerate(spec.shared_folders):
         if name != ALL and name not in own:

@@ -218,6 +218,8 @@ class Core:
     def turn(self, spec: JobSpec, submitted: int) -> int | None:
         """Return when a job's turn comes that was submitted then (ms); None: it goes by the order of that."""
         cluster = self.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
+        if cluster is None or not cluster.shorter_first:
+            return None
         return order.turn(cluster, self.run_seconds(spec), submitted)
 
     # -- events ---------------------------------------------------------------------------------------------

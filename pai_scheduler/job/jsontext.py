@@ -30,7 +30,7 @@ def loads_json(text: str) -> Any:
     """Read JSON as RFC 8259 has it (no NaN, no comments); JsonTextError where it is none."""
     text = text.removeprefix("\ufeff")
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise JsonTextError(_sentence(error.msg), error.lineno, error.colno) from None
     except _ConstantError as error:
@@ -77,6 +77,10 @@ class _ConstantError(Exception):
 
 def _no_constant(name: str) -> NoReturn:
     raise _ConstantError(name)
+
+
+#: (`json.loads` makes one for each text)
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def _constant_position(text: str, name: str) -> int:

@@ -24,11 +24,16 @@ class InvalidJobError(ValueError):
 
 def parse_job(config: object) -> JobSpec:
     """Make a job of its JSON, defaults filled in; InvalidJobError with everything that is wrong."""
+    return build_spec(checked_config(config))
+
+
+def checked_config(config: object) -> dict[str, Any]:
+    """Return a job JSON as it is kept (`config_of`); InvalidJobError with everything that is wrong."""
     errors = validate(config)
     if errors:
         raise InvalidJobError(errors)
     assert isinstance(config, dict)  # noqa: S101 - narrows the type: nothing else is valid
-    return build_spec(config_of(config))
+    return config_of(config)
 
 
 def build_spec(config: Mapping[str, Any]) -> JobSpec:

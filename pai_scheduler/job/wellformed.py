@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from .messages import Message, msg
 from .paths import Path, field_name, number_text
@@ -14,10 +14,14 @@ MAX_DEPTH = 64
 _MAX_BITS = 1023
 #: Values in one job, `tmp` apart: far more than any has, few enough to look at each.
 MAX_VALUES = 100_000
+#: What `_is_plain` looks at: less in each way than what is allowed.
+_PLAIN_VALUES, _PLAIN_DEPTH, _PLAIN_NUMBER = 1000, 8, 1 << 63
 
 
 def malformed(config: object) -> Iterator[tuple[Path, Message]]:
     """Find what cannot be kept or handed on as JSON; `tmp` is dropped and may hold anything."""
+    if _is_plain(config, [_PLAIN_VALUES]):
+        return
     stack: list[tuple[Path, object]] = [((), config)]
     looked_at = 0
     while stack:
@@ -39,6 +43,32 @@ def malformed(config: object) -> Iterator[tuple[Path, Message]]:
             )
         elif isinstance(value, list):
             stack.extend(((*path, index), item) for index, item in enumerate(value))
+
+
+def _is_plain(value: object, left: list[int], depth: int = 0) -> bool:
+    """Return whether a small value is known to hold nothing wrong, as nearly all that are submitted.
+
+    `left`: how many values may still be looked at.
+    """
+    left[0] -= 1
+    if left[0] < 0:
+        return False
+    kind = type(value)
+    if kind is str:
+        return value.isascii() and "\0" not in value  # type: ignore[attr-defined,operator]
+    if kind is int:
+        return -_PLAIN_NUMBER < value < _PLAIN_NUMBER  # type: ignore[operator]
+    if depth > _PLAIN_DEPTH:
+        return False
+    if kind is dict:
+        items: Mapping[object, object] = value  # type: ignore[assignment]
+        for key, item in items.items():
+            if type(key) is not str or not key.isascii() or not _is_plain(item, left, depth + 1):
+                return False
+        return True
+    if kind is list:
+        return all(_is_plain(item, left, depth + 1) for item in value)  # type: ignore[attr-defined]
+    return value is None or kind is bool
 
 
 class _BadKey:

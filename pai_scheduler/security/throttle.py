@@ -106,11 +106,11 @@ class GuessThrottle:
         None from `ask` means that the token is wrong; what it raises is passed on and says nothing of it.
         """
         digest = hashlib.sha256(f"{account}\0{token}".encode("utf-8", "surrogatepass")).digest()
-        where = place(address)
         known = self._known.get(digest, 0.0) > self._now()
-        answer = await (ask() if known else self._places.within(where, ask))
-        if answer is not None and known:
+        if known and (answer := await ask()) is not None:
             return answer
+        where = place(address)
+        answer = None if known else await self._places.within(where, ask)
         pause = self.pause(where, account)
         if answer is None:
             self._known.pop(digest, None)

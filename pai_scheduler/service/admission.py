@@ -18,7 +18,7 @@ from pai_scheduler.execution.reader import Reader
 from pai_scheduler.execution.writer import Writer
 from pai_scheduler.inputs.permissions import find_refused
 from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job
+from pai_scheduler.job.parse import InvalidJobError, build_spec, checked_config
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError, validate
 from pai_scheduler.notifications.notifications import Notifications
@@ -111,11 +111,10 @@ class Admission:
             raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
         if "\0" in owner or len(owner) > _LONGEST_NAME:
             raise invalid_parameters(msg("There can be no user with the name {name}.", name=owner))
-        spec = await self.check(principal, config, owner)
-        assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
+        spec, kept = await self._check(principal, config, owner)
         if self._room is not None and (shortage := self._room.shortage()) is not None:
             raise storage_full(shortage)
-        await self._accept(owner, spec, config_of(config))
+        await self._accept(owner, spec, kept)
         # (an administrator who submits for somebody has not that user's groups at hand)
         refused = self._refused(principal, spec) if principal.name == owner else []
         return Accepted(spec.name, [error.message for error in refused])
@@ -125,20 +124,28 @@ class Admission:
 
         `owner`: whose job it will be; empty: the caller's own.
         """
+        spec, _ = await self._check(principal, config, owner or principal.name)
+        return spec
+
+    async def _check(
+        self, principal: Principal, config: object, owner: str
+    ) -> tuple[JobSpec, Mapping[str, Any]]:
+        """Return what a job asks for, and its JSON as it is kept."""
         try:
-            spec = await _parse(config)
+            kept = await _parse(config)
         except InvalidJobError as error:
             raise invalid_parameters(_summary(error.errors), error.errors) from None
+        spec = build_spec(kept)
         self._check_virtual_cluster(principal, spec.virtual_cluster)
-        errors = await self._errors(spec, owner or principal.name)
+        errors = await self._errors(spec, owner)
         if errors:
             raise invalid_parameters(_summary(errors), errors)
-        return spec
+        return spec, kept
 
     async def validate(self, principal: Principal, config: object) -> Forecast:
         """Return what submitting this would do."""
         try:
-            spec = await _parse(config)
+            spec = build_spec(await _parse(config))
         except InvalidJobError as error:
             return Forecast(error.errors, "never", _summary(error.errors))
         try:
@@ -235,11 +242,13 @@ def _taken(name: str) -> RequestError:
     return conflict(msg("There is a job named {name} already. Choose another name.", name=name))
 
 
-async def _parse(config: object) -> JobSpec:
-    """Parse a job; a large one, which takes up to a second, beside everybody else's requests."""
+async def _parse(config: object) -> Mapping[str, Any]:
+    """Check a job and return its JSON as it is kept; a large one, which takes up to a second, beside
+    everybody else's requests.
+    """
     if _takes_long(config):
-        return await asyncio.to_thread(parse_job, config)
-    return parse_job(config)
+        return await asyncio.to_thread(checked_config, config)
+    return checked_config(config)
 
 
 def _takes_long(config: object) -> bool:

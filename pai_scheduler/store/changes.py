@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -60,7 +59,7 @@ def _write_jobs(
     new, old = [], []
     for job in changed:
         if job.id in configs:
-            config = json.dumps(configs[job.id], ensure_ascii=False, separators=(",", ":"))
+            config = rows.dump(configs[job.id])
             new.append({**rows.job_row(job), "config": config})
         else:
             changing = {key: value for key, value in rows.job_row(job).items() if key not in _FIXED}

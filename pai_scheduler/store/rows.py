@@ -44,7 +44,7 @@ def job_row(job: Job) -> dict[str, Any]:
         "sub_state": job.sub_state.value,
         "completed": job.completed,
         "attempt": job.attempt.number if job.attempt else None,
-        "retries": _dump([job.retries.user, job.retries.platform, job.retries.resource, job.retries.streak]),
+        "retries": dump([job.retries.user, job.retries.platform, job.retries.resource, job.retries.streak]),
         "not_before": job.not_before,
         "verdict": _dump_verdict(job.verdict),
         "doomed": job.doomed,
@@ -76,7 +76,7 @@ def read_job(row: sa.Row[Any], attempt: Attempt | None) -> Job:
 
 def virtual_cluster_row(name: str, cluster: VirtualCluster | None) -> dict[str, Any]:
     """Return a changed virtual cluster's row; None: it was deleted."""
-    return {"name": name, "document": _dump(asdict(cluster)) if cluster is not None else None}
+    return {"name": name, "document": dump(asdict(cluster)) if cluster is not None else None}
 
 
 def read_virtual_cluster(row: Row) -> VirtualCluster | None:
@@ -125,7 +125,7 @@ def task_row(task: Task) -> dict[str, Any]:
         "attempt": task.ref.attempt,
         "role": task.ref.role,
         "idx": task.ref.index,
-        "assignment": _dump([assignment.node, assignment.gpus, dict(assignment.ports)]),
+        "assignment": dump([assignment.node, assignment.gpus, dict(assignment.ports)]),
         "state": task.state.value,
         "started": task.started,
         "ended": task.ended,
@@ -168,7 +168,7 @@ def job_event_row(entry: JobEvent) -> dict[str, Any]:
         "attempt": entry.attempt,
         "role": entry.role,
         "idx": entry.index,
-        "data": _dump(dict(entry.data)),
+        "data": dump(dict(entry.data)),
     }
 
 
@@ -192,7 +192,7 @@ def _spec(config: str, name: str) -> JobSpec:
     if len(config) > _SMALL:
         return _build(config)
     # those that differ in their names only share what is made of the rest
-    named = f'"jobName":{_dump(name)}'
+    named = f'"jobName":{dump(name)}'
     if config.count(named) != 1:
         return _small_spec(config)
     return renamed(_small_spec(config.replace(named, '"jobName":""')), name)
@@ -211,13 +211,14 @@ def _one_text(text: str) -> str:
     return text
 
 
-def _dump(value: object) -> str:
+def dump(value: object) -> str:
+    """Write a value as JSON."""
     return _JSON.encode(value)
 
 
 def dump_message(message: Message | None) -> str | None:
     """Write a message so that it can be told in any language later."""
-    return None if message is None else _dump(message_document(message))
+    return None if message is None else dump(message_document(message))
 
 
 def read_stored_message(text: str | None) -> Message | None:
@@ -229,7 +230,7 @@ def _dump_verdict(verdict: Verdict | None) -> str | None:
     if verdict is None:
         return None
     reason = message_document(verdict.reason)
-    return _dump([verdict.state.value, verdict.exit_code, verdict.exit_row, verdict.trigger, reason])
+    return dump([verdict.state.value, verdict.exit_code, verdict.exit_row, verdict.trigger, reason])
 
 
 def _read_verdict(text: str | None) -> Verdict | None:

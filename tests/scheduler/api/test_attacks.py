@@ -232,7 +232,7 @@ def _threads(monkeypatch: pytest.MonkeyPatch, where: Any, name: str) -> list[thr
 async def test_a_large_job_is_validated_and_written_as_yaml_beside_everybody_elses_requests(
     desktop: Desktop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parsing = _threads(monkeypatch, admission, "parse_job")
+    parsing = _threads(monkeypatch, admission, "checked_config")
     writing = _threads(monkeypatch, yaml, "safe_dump")
     roles = [{"name": f"r{number}", "command": "true", "cpuNumber": 10**6} for number in range(100)]
     async with desktop.client("a") as alice:

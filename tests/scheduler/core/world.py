@@ -139,7 +139,7 @@ class World:
 
     def submit_config(self, config: Mapping[str, Any], job_id: str, user: str = "alice") -> list[Instruction]:
         self._orders += 1
-        self.disk.configs[job_id] = rows._dump(config)
+        self.disk.configs[job_id] = rows.dump(config)
         return self.handle(Submitted(self.now, job_id, user, parse_job(config), self._orders))
 
     def started(self, *refs: TaskRef) -> list[Instruction]:
