@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sortedcontainers import SortedDict
 
@@ -50,6 +51,14 @@ class Preempt:
 
 
 Decision = Start | Preempt
+
+
+class _Plan(NamedTuple):
+    """Where the tasks of a job will run, and who has to end for that."""
+
+    places: Sequence[ReservedPlace]
+    needed: Sequence[JobHolding]
+
 
 #: Of which virtual cluster a job is, and how large.
 _Size = tuple[str, Hashable]
@@ -202,10 +211,11 @@ class Dispatcher(SchedulerState):
         ends = list(self.holdings.ending)
         if not borrowing and not any(holding.preempted for holding in ends):
             return False
-        needed = self._plan(job_id, Bound.GUARANTEE, [*ends, *borrowing], self._reservations_within())
-        if needed is None:
+        plan = self._plan(job_id, Bound.GUARANTEE, [*ends, *borrowing], self._reservations_within())
+        if plan is None:
             return False
-        victims = [holding.job_id for holding in needed if not holding.ending]
+        self._keep(job_id, plan)
+        victims = [holding.job_id for holding in plan.needed if not holding.ending]
         for victim in victims:
             self.ending(victim)
             self.holdings[victim].preempted = True
@@ -227,20 +237,23 @@ class Dispatcher(SchedulerState):
         for reservation in others:
             self._unbook(reservation)
         try:
-            needed = self._plan(job_id, bound, self.holdings.by_expected_end(), ())
+            plan = self._plan(job_id, bound, self.holdings.by_expected_end(), ())
         finally:
             for reservation in others:
                 self._book(reservation)
-        if needed is None:
+        if plan is None:
             self._hopeless.add((waiting.virtual_cluster, shape))
             # it is the turn of another of this size
             self._reservations_ended.append((waiting.virtual_cluster, shape))
-        return needed is not None
+            return False
+        # (with what the older ones will have: else it would come before one that takes the whole guarantee)
+        self._keep(job_id, plan)
+        return True
 
     def _plan(
         self, job_id: str, bound: Bound, ends: Sequence[JobHolding], kept: Sequence[Reservation]
-    ) -> Sequence[JobHolding] | None:
-        """Find which of `ends` must end for a job to fit beside what is `kept`; reserve its places then."""
+    ) -> _Plan | None:
+        """Find which of `ends` must end for a job to fit beside what is `kept`, and where."""
         waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
         user, cluster = waiting.user, waiting.virtual_cluster
         targets: list[Assignment] = []
@@ -267,8 +280,7 @@ class Dispatcher(SchedulerState):
             return None
         pairs = zip(shape.gang, targets, strict=True)
         places = [ReservedPlace(demand, place.node, self._type_of(place)) for demand, place in pairs]
-        self._keep(job_id, places, needed)
-        return needed
+        return _Plan(places, needed)
 
     def _is_one_task(self, shape: Shape) -> bool:
         """Return whether a job is a task that needs room on a node, and no other's port is in its way."""
@@ -276,7 +288,7 @@ class Dispatcher(SchedulerState):
 
     def _plan_one(
         self, job_id: str, bound: Bound, ends: Sequence[JobHolding], kept: Sequence[Reservation]
-    ) -> Sequence[JobHolding] | None:
+    ) -> _Plan | None:
         """Do what `_plan` does for a job of one task, by counting."""
         waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
         cluster, allowance = waiting.virtual_cluster, None
@@ -288,20 +300,19 @@ class Dispatcher(SchedulerState):
         found = planner.find(ends)
         if found is None:
             return None
-        self._keep(job_id, [ReservedPlace(shape.gang[0], found.node, found.gpu_type)], found.needed)
-        return found.needed
+        return _Plan([ReservedPlace(shape.gang[0], found.node, found.gpu_type)], found.needed)
 
-    def _keep(self, job_id: str, places: Sequence[ReservedPlace], needed: Iterable[JobHolding]) -> None:
+    def _keep(self, job_id: str, plan: _Plan) -> None:
         """Keep places for a job, which awaits the end of those that hold them."""
         user, cluster = self.whose(job_id)
-        amounts = sum((of_gang([place.typed_demand]) for place in places), Counter[str]())
+        amounts = sum((of_gang([place.typed_demand]) for place in plan.places), Counter[str]())
         reservation = Reservation(
             job_id,
             user,
             cluster,
-            places,
+            plan.places,
             amounts,
-            frozenset(holding.job_id for holding in needed),
+            frozenset(holding.job_id for holding in plan.needed),
             self.quota_accounting.violation(cluster, user, amounts, Bound.GUARANTEE) is None,
             self.queue.shape(job_id).size,
         )

@@ -233,6 +233,18 @@ def test_a_gang_starts_with_a_part_of_what_it_was_to_get_and_what_is_free_elsewh
     assert harness.nodes_of("gang") == ["a", "b"]
 
 
+def test_a_younger_job_does_not_come_before_an_older_gang_that_takes_the_whole_guarantee() -> None:
+    clusters = VirtualCluster("x", 50, 50), VirtualCluster("y", 50)
+    harness = Harness(gpu_node("a", 8), clusters=clusters, limit=0)
+    for number in range(2):
+        harness.hold(f"r{number}", (gpu(), on("a", number)))
+    assert harness.wait("gang", *[gpu()] * 4) == []
+    assert harness.wait("young", gpu()) == []
+    assert harness.reserved() == ["gang", "young"]
+    assert harness.end("r0", "r1") == ["+gang"]
+    assert harness.end("gang") == ["+young"]
+
+
 def test_a_reserved_job_may_start_elsewhere_and_frees_what_was_kept() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2), clusters=WHOLE, limit=0)
     harness.hold("first", (gpu(), on("a", 0)))
