@@ -380,12 +380,18 @@ class Dispatcher(SchedulerState):
         """
         user, cluster = reservation.user, reservation.virtual_cluster
         shape, found = self.queue.shape(reservation.job_id), None
-        for bound in (Bound.GUARANTEE, Bound.MAXIMUM) if shape.preemptible else (Bound.GUARANTEE,):
+        unlimited = self.quota_accounting.is_unlimited(cluster, Bound.GUARANTEE)
+        # (who has no guarantee to stay within has no more room beyond it)
+        bounds = (
+            (Bound.GUARANTEE, Bound.MAXIMUM) if shape.preemptible and not unlimited else (Bound.GUARANTEE,)
+        )
+        for bound in bounds:
             found = self.quota_accounting.violation(cluster, user, shape.asked, bound)
             room = self.quota_accounting.gpu_room(cluster, bound)
             # (one task is placed as quickly as it is counted)
             if found is None and (
-                len(shape.gang) == 1 or self.cluster.may_hold(shape.gang, room, reservation.kept)
+                len(shape.gang) == 1
+                or self.cluster.may_hold(shape.gang, room, reservation.kept, reservation.counted)
             ):
                 with self.reservations.suspended(self.cluster, [reservation]):
                     placed = self.cluster.place(shape.gang, room, barred=self.barred(shape))

@@ -11,7 +11,7 @@ from .node import Node
 class FreeNodeResources:
     """What is free on a node."""
 
-    __slots__ = ("cpus", "gpu_types", "gpus", "memory_mb", "node", "number", "ports", "storage_gb")
+    __slots__ = ("changes", "cpus", "gpu_types", "gpus", "memory_mb", "node", "number", "ports", "storage_gb")
 
     def __init__(self, node: Node, ports: set[int], number: int = 0) -> None:
         self.node = node
@@ -27,6 +27,8 @@ class FreeNodeResources:
             self.gpus[gpu.type].append(gpu.index)
         #: taken ports; one set for all nodes where they stand for one machine
         self.ports = ports
+        #: how often something was taken or given back: what was counted here holds as long as it stays
+        self.changes = 0
 
     @property
     def free_gpus(self) -> int:
@@ -54,6 +56,7 @@ class FreeNodeResources:
 
     def take(self, demand: Demand, assignment: Assignment) -> None:
         """Book an assignment; what the node no longer has is not counted (it shrank under a running task)."""
+        self.changes += 1
         self.cpus -= demand.cpus
         self.memory_mb -= demand.memory_mb
         self.storage_gb -= demand.storage_gb
@@ -64,6 +67,7 @@ class FreeNodeResources:
 
     def give_back(self, demand: Demand, assignment: Assignment) -> None:
         """Undo `take`."""
+        self.changes += 1
         self.cpus += demand.cpus
         self.memory_mb += demand.memory_mb
         self.storage_gb += demand.storage_gb

@@ -31,6 +31,10 @@ PORT_RANGE = (*range(20000, 32768), *range(10000, 20000))
 _Free = tuple[Size, tuple[tuple[str, int], ...]]
 
 
+#: By node and kind of task in a gang: at which of the node's changes it was counted, and the count.
+Counted = dict[tuple[str, int], tuple[int, int]]
+
+
 class Cluster:
     """The nodes and what is free on them.
 
@@ -162,14 +166,17 @@ class Cluster:
         gang: Sequence[Demand],
         gpu_room: Mapping[str, int] | None = None,
         kept: Mapping[str, Sequence[tuple[Demand, Assignment]]] = MappingProxyType({}),
+        counted: Counted | None = None,
     ) -> bool:
         """Return whether the tasks of each kind may have room by themselves; where not, the gang has none.
 
         That is counted, which costs less than to book task by task and to give all back. `kept`: what is
-        booked, by node, and looked at as free.
+        booked, by node, and looked at as free; `counted` keeps what that comes to for the next look, where it
+        is the same gang and `kept` changes with its nodes only.
         """
         self._file()
-        for demand, wanted in _kinds(gang):
+        counted = {} if counted is None else counted
+        for kind, (demand, wanted) in enumerate(_kinds(gang)):
             if not any((*_size(demand), demand.gpus)):
                 continue  # who asks for nothing has room anywhere
             most: Mapping[str, int] = {}
@@ -180,7 +187,11 @@ class Cluster:
             for name, parts in kept.items():
                 if wanted <= 0:
                     break
-                wanted -= _more_copies(self._uses[name], parts, demand)
+                use = self._uses[name]
+                known = counted.get((name, kind))
+                if known is None or known[0] != use.changes:
+                    known = counted[name, kind] = use.changes, _more_copies(use, parts, demand)
+                wanted -= known[1]
             if wanted > 0 and not self._index.may_hold(_size(demand), demand.gpus, most, wanted):
                 return False
         return True

@@ -10,7 +10,7 @@ from itertools import chain
 
 from .amounts import Amounts
 from .demand import Assignment, Demand, fixed_ports
-from .placement import Cluster
+from .placement import Cluster, Counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,8 @@ class Reservation:
     demands: Collection[Demand] = field(init=False)
     #: what is booked for it right now, by node
     kept: dict[str, list[tuple[Demand, Assignment]]] = field(default_factory=dict)
+    #: how many of its tasks more would have room where something is booked for it
+    counted: Counted = field(default_factory=dict)
     #: nodes on which nothing is lacking any more
     complete: set[str] = field(default_factory=set)
     #: how many look at things as if it were not there

@@ -14,7 +14,7 @@ from pai_scheduler.cluster.free_resources import FreeNodeResources
 from pai_scheduler.cluster.holdings import Holdings
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.packing import Room
-from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.placement import Cluster, Counted
 from pai_scheduler.cluster.preemption import JobHolding
 from pai_scheduler.cluster.quota import Bound
 from pai_scheduler.cluster.reservations import Reservation, Reservations, Resumed
@@ -36,6 +36,7 @@ class PlainCluster(Cluster):
         gang: Sequence[Demand],  # noqa: ARG002
         gpu_room: Mapping[str, int] | None = None,  # noqa: ARG002
         kept: Mapping[str, Sequence[tuple[Demand, Assignment]]] = MappingProxyType({}),  # noqa: ARG002
+        counted: Counted | None = None,  # noqa: ARG002
     ) -> bool:
         return True  # (the tasks are placed one by one to find out)
 
