@@ -22,6 +22,8 @@ from .rows import Row, Suite, UnavailableError, table
 
 SUITES = (
     "turnover",
+    "submits",
+    "restart",
     "first_instruction",
     "trivial_jobs",
     "containers",

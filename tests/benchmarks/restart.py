@@ -12,15 +12,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import psutil
 
 from pai_scheduler.store.store import Store
+from tests.benchmarks.rows import Against, Goal, Row
 from tests.benchmarks.submit_load import CLUSTER, cpu_seconds, job_of_one_gpu, seed
 from tests.testbed.scheduler import RunningScheduler
 
@@ -42,8 +46,28 @@ def _submit(scheduler: RunningScheduler, job: dict[str, object]) -> None:
     answer.raise_for_status()
 
 
-def _measure(queued: int, folder: Path, *, lists: bool) -> int:
-    """Measure with one queue; return the bytes of resident memory."""
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """Seconds that fetching took each time, and the longest that others waited meanwhile."""
+
+    took: list[float]
+    others: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Seconds from the start until it answers and until the next job runs, seconds of a core, bytes."""
+
+    queued: int
+    answers: float
+    next_runs: float
+    cpu: float
+    memory: int
+    lists: dict[str, _Lists]
+
+
+def _measure(queued: int, folder: Path, *, lists: bool) -> _Found:
+    """Measure with one queue."""
     runs, go, over, started = (folder / name for name in ("runs", "go", "over", "started"))
     scheduler = RunningScheduler(folder, cluster=CLUSTER)
     try:
@@ -66,14 +90,8 @@ def _measure(queued: int, folder: Path, *, lists: bool) -> int:
         runs_again = float(started.read_text()) - begin
         process = psutil.Process(scheduler.process.pid)
         cpu, memory = cpu_seconds([process]), process.memory_info().rss
-        print(
-            f"{queued:9,} queued: answers after {answers:6.2f} s, the next runs after {runs_again:6.2f} s,"
-            f" {cpu:6.2f} s of a core, {memory / 2**20:7,.0f} MiB",
-            flush=True,
-        )
-        if lists:
-            _list(scheduler.url)
-        return memory
+        listed = _list(scheduler.url) if lists else {}
+        return _Found(queued, answers, runs_again, cpu, memory, listed)
     finally:
         scheduler.kill()
         for process in psutil.process_iter(["cmdline"]):
@@ -81,8 +99,9 @@ def _measure(queued: int, folder: Path, *, lists: bool) -> int:
                 process.kill()
 
 
-def _list(url: str) -> None:
-    """Print how long a page and the whole list take, and how long others wait meanwhile."""
+def _list(url: str) -> dict[str, _Lists]:
+    """Fetch a page several times and the whole list once, while somebody else asks too."""
+    found = {}
     headers = {"Authorization": f"Bearer {_TOKEN}"}
     waits: list[float] = []
     done = threading.Event()
@@ -108,12 +127,49 @@ def _list(url: str) -> None:
                 took.append(time.perf_counter() - begin)
             done.set()
             asker.join()
-            took.sort()
-            print(
-                f"    {what}: median {1e3 * took[len(took) // 2]:.1f} ms, slowest {1e3 * took[-1]:.1f} ms;"
-                f" others waited {1e3 * max(waits):.1f} ms at most",
-                flush=True,
-            )
+            found[what] = _Lists(sorted(took), max(waits))
+    return found
+
+
+def _with(queued: int, *, lists: bool) -> _Found:
+    with tempfile.TemporaryDirectory(prefix="pai-restart-", ignore_cleanup_errors=True) as folder:
+        return _measure(queued, Path(folder), lists=lists)
+
+
+def rows(*, short: bool) -> Iterator[Row]:
+    """Measure with nothing and with 100,000 jobs queued, three times; a million takes `--queued`."""
+    large, times = (1_000, 1) if short else (100_000, 3)
+    small = [_with(0, lists=False) for _ in range(times)]
+    found = [_with(large, lists=True) for _ in range(times)]
+    for several in (small, found):
+        queued = several[0].queued
+        yield Row(
+            measure=f"kill -9 to the next job running, {queued:,} queued",
+            unit="s",
+            ours=tuple(one.next_runs for one in several),
+            series="restart by queue",
+            size=max(1, queued),
+        )
+    base = min(one.memory for one in small)
+    yield Row(
+        measure="memory a queued job",
+        unit="bytes",
+        ours=tuple((one.memory - base) / large for one in found),
+        goal=Goal(Against.VALUE, at_most=1_500),
+    )
+    for what in found[0].lists:
+        yield Row(
+            measure=f"{what}, {large:,} jobs",
+            unit="ms",
+            ours=tuple(1e3 * statistics.median(one.lists[what].took) for one in found),
+            goal=Goal(Against.VALUE, at_most=20) if "page" in what else None,
+        )
+        yield Row(
+            measure=f"{what}, {large:,} jobs: longest that another call waited",
+            unit="ms",
+            ours=tuple(1e3 * one.lists[what].others for one in found),
+            goal=Goal(Against.VALUE, at_most=50),
+        )
 
 
 def main() -> None:
@@ -123,13 +179,24 @@ def main() -> None:
     parser.add_argument("--lists", action="store_true", help="fetch the list of jobs too")
     options = parser.parse_args()
     print(f"{os.cpu_count()} cores, load of the machine before: {os.getloadavg()[0]:.1f}")
-    before: tuple[int, int] | None = None
+    before: _Found | None = None
     for queued in options.queued:
-        with tempfile.TemporaryDirectory(prefix="pai-restart-", ignore_cleanup_errors=True) as folder:
-            memory = _measure(queued, Path(folder), lists=options.lists)
-        if before is not None and queued > before[0]:
-            print(f"    {(memory - before[1]) / (queued - before[0]):,.0f} bytes a queued job", flush=True)
-        before = (queued, memory)
+        found = _with(queued, lists=options.lists)
+        print(
+            f"{queued:9,} queued: answers after {found.answers:6.2f} s, the next runs after"
+            f" {found.next_runs:6.2f} s, {found.cpu:6.2f} s of a core, {found.memory / 2**20:7,.0f} MiB",
+            flush=True,
+        )
+        for what, one in found.lists.items():
+            print(
+                f"    {what}: median {1e3 * statistics.median(one.took):.1f} ms, slowest"
+                f" {1e3 * one.took[-1]:.1f} ms; others waited {1e3 * one.others:.1f} ms at most",
+                flush=True,
+            )
+        if before is not None and queued > before.queued:
+            each = (found.memory - before.memory) / (queued - before.queued)
+            print(f"    {each:,.0f} bytes a queued job", flush=True)
+        before = found
 
 
 if __name__ == "__main__":

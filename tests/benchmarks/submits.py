@@ -17,9 +17,9 @@ import asyncio
 import os
 import sqlite3
 import tempfile
-import time
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -28,6 +28,7 @@ import psutil
 import sqlalchemy as sa
 
 from pai_scheduler.store.store import DATABASE_FILE, Store
+from tests.benchmarks.rows import Against, Goal, Row
 from tests.benchmarks.slurm_peer import SlurmPeer
 from tests.benchmarks.submit_load import CLUSTER, Load, http_request, job_of_one_gpu, seed, submit
 from tests.testbed.machine import CannotError
@@ -44,16 +45,11 @@ class _Scheduler:
         self._folder, self._url = folder, url
         data = folder / "data"
         store = Store(url) if url else Store.in_folder(data)
-        begin = time.perf_counter()
         seed(store, queued, _USER)
         store.close()
-        print(f"    (made in {time.perf_counter() - begin:.0f} s", end="", flush=True)
-        begin = time.perf_counter()
         environ = {"PAI_DATABASE_URL": url} if url else {}
         self.running = _WithTokens(folder, cluster=CLUSTER, environ=environ)
         self.process = psutil.Process(self.running.process.pid)
-        rss = self.process.memory_info().rss / 2**20
-        print(f", started in {time.perf_counter() - begin:.1f} s, {rss:,.0f} MiB)", flush=True)
 
     async def connect(
         self, protocol: Callable[[], asyncio.Protocol]
@@ -94,51 +90,96 @@ def _requests(numbers: count[int]) -> Callable[[], tuple[str, bytes]]:
     return request
 
 
-async def _measure(scheduler: _Scheduler, peer: SlurmPeer | None, options: argparse.Namespace) -> list[str]:
-    """Print a line for each number of clients, the peer's between; return all acknowledged names."""
+@dataclass
+class _Found:
+    """Of one number of clients: our loads, and the peer's between."""
+
+    ours: list[Load] = field(default_factory=list)
+    theirs: list[Load] = field(default_factory=list)
+
+
+async def _measure(
+    scheduler: _Scheduler, peer: SlurmPeer | None, clients: Sequence[int], seconds: float, rounds: int
+) -> tuple[dict[int, _Found], list[str]]:
+    """Load with each number of clients, the peer between; give what came of it, and the acknowledged names."""
     request, acknowledged = _requests(count()), list[str]()
+    found = {number: _Found() for number in clients}
     await submit(scheduler.connect, request, 4, 1.0, [scheduler.process])  # (warms up)
-    for clients in options.clients:
-        load = await submit(scheduler.connect, request, clients, options.seconds, [scheduler.process])
-        acknowledged += load.names
-        print(f"    {clients:3} clients  {load}", flush=True)
-        if peer is not None:
-            other = await submit(peer.connect, peer.request, clients, options.seconds, peer.processes)
-            print(f"    slurmrestd   {other}   {_ratio(load, other)}", flush=True)
-    return acknowledged
+    for _ in range(rounds):
+        for number, one in found.items():
+            load = await submit(scheduler.connect, request, number, seconds, [scheduler.process])
+            acknowledged += load.names
+            one.ours.append(load)
+            if peer is not None:
+                one.theirs.append(await submit(peer.connect, peer.request, number, seconds, peer.processes))
+    return found, acknowledged
 
 
-async def _kill(scheduler: _Scheduler, options: argparse.Namespace) -> list[str]:
+async def _kill(scheduler: _Scheduler, seconds: float) -> list[str]:
     """Submit, and kill the scheduler meanwhile; return the names that were acknowledged."""
     loop = asyncio.get_running_loop()
-    loop.call_later(min(2.0, options.seconds / 2), scheduler.process.kill)
+    loop.call_later(min(2.0, seconds / 2), scheduler.process.kill)
     request = _requests(count(10**9))
     load = await submit(scheduler.connect, request, 16, 60.0, [scheduler.process])
     await asyncio.to_thread(scheduler.running.process.wait)
     return load.names
 
 
-def _ratio(own: Load, other: Load) -> str:
-    return f"{len(own.names) / own.seconds / (len(other.names) / other.seconds):.2f} of it"
-
-
-def _run(queued: int, url: str | None, peer: SlurmPeer | None, options: argparse.Namespace) -> None:
-    print(f"{'SQLite' if url is None else 'PostgreSQL'}, {queued:,} queued", flush=True)
+def _run(
+    queued: int, url: str | None, peer: SlurmPeer | None, clients: Sequence[int], seconds: float, rounds: int
+) -> dict[int, _Found]:
+    """Measure with one queue; AssertionError where something acknowledged is lost."""
     with tempfile.TemporaryDirectory(prefix="pai-submits-", ignore_cleanup_errors=True) as folder:
         scheduler = _Scheduler(Path(folder), queued, url)
         try:
-            acknowledged = asyncio.run(_measure(scheduler, peer, options))
-            acknowledged += asyncio.run(_kill(scheduler, options))
+            found, acknowledged = asyncio.run(_measure(scheduler, peer, clients, seconds, rounds))
+            acknowledged += asyncio.run(_kill(scheduler, seconds))
             lost = set(acknowledged) - scheduler.stored()
-            print(f"    killed: of {len(acknowledged):,} acknowledged, {len(lost)} are lost", flush=True)
-            if lost:
-                raise SystemExit(f"lost: {sorted(lost)[:10]}")
+            assert not lost, f"of {len(acknowledged):,} acknowledged are lost: {sorted(lost)[:10]}"
         finally:
             if scheduler.running.process.poll() is None:
                 scheduler.running.kill()
             for task in psutil.process_iter(["cmdline"]):
                 if any(folder in word for word in task.info["cmdline"] or ()):
                     task.kill()
+    return found
+
+
+def rows(*, short: bool) -> Iterator[Row]:
+    """Measure with nothing and with 100,000 jobs queued; slurmrestd is left out where it is not installed."""
+    clients = (16,) if short else (1, 4, 8, 16)
+    with ExitStack() as stack:
+        peer = None
+        with suppress(CannotError):
+            peer = stack.enter_context(SlurmPeer.open())
+        for queued in (0,) if short else (0, 100_000):
+            found = _run(queued, None, peer, clients, 0.5 if short else 4.0, 1 if short else 3)
+            for number, one in found.items():
+                yield Row(
+                    measure=f"durable submits, {queued:,} queued, {number} clients",
+                    unit="/s",
+                    ours=tuple(map(_rate, one.ours)),
+                    peer="slurmrestd, not durable" if one.theirs else "",
+                    theirs=tuple(map(_rate, one.theirs)),
+                    goal=Goal(Against.RATIO, at_least=1.5) if number == 16 else None,
+                    series=f"submits by clients, {queued:,} queued",
+                    size=number,
+                )
+            yield Row(
+                measure=f"a durable submit, {queued:,} queued, 16 clients",
+                unit="ms of CPU",
+                ours=tuple(map(_cost, found[16].ours)),
+                peer="slurmrestd" if found[16].theirs else "",
+                theirs=tuple(map(_cost, found[16].theirs)),
+            )
+
+
+def _rate(load: Load) -> float:
+    return len(load.names) / load.seconds
+
+
+def _cost(load: Load) -> float:
+    return 1e3 * load.cpu / max(1, len(load.names))
 
 
 def main() -> None:
@@ -157,13 +198,19 @@ def main() -> None:
             peer = None if options.no_peer else stack.enter_context(SlurmPeer.open())
         except CannotError as missing:
             print(f"slurmrestd is left out: {missing}")
-        for queued in options.queued:
-            _run(queued, None, peer, options)
+        urls: list[str | None] = [None] * len(options.queued)
         if options.postgresql:
             server = Postgres()
             stack.callback(server.remove)
-            for queued in options.queued:
-                _run(queued, server.new_database(), peer, options)
+            urls += [server.new_database() for _ in options.queued]
+        for queued, url in zip(options.queued * 2, urls, strict=False):
+            print(f"{'SQLite' if url is None else 'PostgreSQL'}, {queued:,} queued", flush=True)
+            for number, found in _run(queued, url, peer, options.clients, options.seconds, 1).items():
+                print(f"    {number:3} clients  {found.ours[0]}", flush=True)
+                for other in found.theirs:
+                    ratio = _rate(found.ours[0]) / _rate(other)
+                    print(f"    slurmrestd   {other}   {ratio:.2f} of it", flush=True)
+            print("    killed under load: nothing acknowledged is lost", flush=True)
 
 
 if __name__ == "__main__":
