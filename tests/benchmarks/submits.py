@@ -101,7 +101,7 @@ class _Found:
 async def _measure(
     scheduler: _Scheduler, peer: SlurmPeer | None, clients: Sequence[int], seconds: float, rounds: int
 ) -> tuple[dict[int, _Found], list[str]]:
-    """Load with each number of clients, the peer between; give what came of it, and the acknowledged names."""
+    """Load with each number of clients, the peer between; give the loads, and the acknowledged names."""
     request, acknowledged = _requests(count()), list[str]()
     found = {number: _Found() for number in clients}
     await submit(scheduler.connect, request, 4, 1.0, [scheduler.process])  # (warms up)
