@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import settings
@@ -21,7 +22,8 @@ from hypothesis.stateful import (
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.feasibility import Fits, obstacle
 from pai_scheduler.cluster.gang import gang_of
-from pai_scheduler.cluster.node import NodeState
+from pai_scheduler.cluster.maintenance import Maintenance
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
 from pai_scheduler.core.machine import Core, CoreSettings
@@ -34,6 +36,10 @@ from tests.scheduler.core.world import EndCause, World, make_node, make_role
 GPUS = st.dictionaries(st.sampled_from(["P100", "K80"]), st.integers(1, 3), max_size=2)
 STATES = st.sampled_from([*[NodeState.READY] * 5, *NodeState])
 NODES = st.lists(st.tuples(st.integers(1, 4), GPUS, STATES), min_size=1, max_size=3)
+#: maintenance of a node by its number: in how many ms it begins, and how many it takes
+PLANNED = st.tuples(
+    st.integers(0, 4), st.sampled_from([0, 10_000, 300_000, 10**8]), st.sampled_from([1_000, 200_000])
+)
 PORTS = st.sampled_from([[], [], [{"label": "web", "beginAt": 8080, "portNumber": 1}]])
 
 
@@ -223,14 +229,25 @@ class RandomLife(RuleBasedStateMachine):
         self.after(self.world.killed(ref))
         return ref
 
-    @rule(states=st.lists(STATES, min_size=3, max_size=3), more=st.booleans())
-    def change_nodes(self, states: list[NodeState], more: bool) -> None:
+    @rule(
+        states=st.lists(STATES, min_size=3, max_size=3),
+        more=st.booleans(),
+        planned=st.lists(PLANNED, max_size=2),
+    )
+    def change_nodes(self, states: list[NodeState], more: bool, planned: list[tuple[int, int, int]]) -> None:
         nodes = [
             make_node(node.name, node.cpus, gpus=dict(node.gpu_counts), state=state)
             for node, state in zip(self.world.nodes, [*states, *[NodeState.READY] * 9], strict=False)
         ]
         if more and len(nodes) < 5:
             nodes.append(make_node(f"n{len(nodes)}", 2, gpus={"K80": 1}))
+        for number, later, length in planned:
+            if number < len(nodes):
+                begin = self.world.now + later
+                window = Maintenance("disks", ("*",), begin, begin + length, "", "root")
+                node = nodes[number]
+                windows = sorted((*node.maintenance, window), key=lambda one: one.begin)
+                nodes[number] = replace(node, maintenance=tuple(windows))
         self.after(self.world.change_nodes(*nodes))
 
     # -- time, and death ------------------------------------------------------------------------------------
@@ -296,6 +313,13 @@ class RandomLife(RuleBasedStateMachine):
                     ]
                 case WakeAt(time=time):
                     self.alarm = time if self.alarm is None else min(self.alarm, time)
+        if any(window.end <= self.world.now for node in self.world.nodes for window in node.maintenance):
+            # the service takes away what is over
+            self.after(self.world.change_nodes(*map(self.without_past, self.world.nodes)))
+
+    def without_past(self, node: Node) -> Node:
+        left = tuple(window for window in node.maintenance if window.end > self.world.now)
+        return replace(node, maintenance=left)
 
     # -- what always holds ----------------------------------------------------------------------------------
 
