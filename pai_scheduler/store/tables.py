@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0012"
+HEAD = "0013"
 
 metadata = MetaData()
 
