@@ -151,7 +151,8 @@ def _failure(task: Task, event: Ended) -> Message:
         return msg("Task {task} failed: {reason}", task=where, reason=event.reason)
     if event.cause is EndCause.OOM:
         return msg(
-            "Task {task} was ended because it used more memory than it asked for: ask for more, or use less.",
+            "Task {task} was ended because it used more memory than it asked for: "
+            "ask for more (memoryMB), or use less.",
             task=where,
         )
     if event.cause is EndCause.DISK:

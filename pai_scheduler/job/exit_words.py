@@ -50,7 +50,7 @@ _MEANINGS: Mapping[int, Message] = {
     143: msg("It was ended by SIGTERM, which neither you nor the scheduler asked for."),
     154: msg("How it ended is not known: what watched over it was ended, or the machine was."),
     193: msg("It could not be started: the sentence beside it says why."),
-    196: msg("It used more memory than it asked for: ask for more, or use less."),
+    196: msg("It used more memory than it asked for: ask for more (memoryMB), or use less."),
     198: msg(
         "It wrote more to its disk than it asked for, or was what filled the machine's disk: raise "
         "storageGB, or write less."

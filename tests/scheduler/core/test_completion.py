@@ -144,7 +144,8 @@ def test_a_failure_counts_before_the_last_tasks_completion() -> None:
     [
         (
             EndCause.OOM,
-            "Task main-0 was ended because it used more memory than it asked for: ask for more, or use less.",
+            "Task main-0 was ended because it used more memory than it asked for: "
+            "ask for more (memoryMB), or use less.",
         ),
         (
             EndCause.REFUSED,
