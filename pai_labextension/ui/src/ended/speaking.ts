@@ -17,6 +17,8 @@ const OURS = '/pai/';
 /** What is sent again by itself, although it is sent and not asked for. */
 const CHECKED = '/pai/api/v1/validate';
 const FORBIDDEN = 403;
+/** Answers without a body, by the Fetch standard. */
+const NO_BODY = [101, 103, 204, 205, 304];
 
 /** What else is done about it. */
 export interface ISpeaking {
@@ -91,7 +93,8 @@ export function speaking(fetch: Fetch, ways: ISpeaking, trans: TranslationBundle
     if (answer.ok) {
       back();
     }
-    if (answer.body === null || !new URL(request.url).pathname.includes(OURS)) {
+    // (browsers give such an answer a body, and refuse to make one with it)
+    if (answer.body === null || NO_BODY.includes(answer.status) || !new URL(request.url).pathname.includes(OURS)) {
       return answer;
     }
     const body = watched(answer.body, limited ? patience : null, error =>

@@ -61,6 +61,14 @@ test('an answer whose connection is cut in its middle is said in a sentence', as
   await expect((await fetch(JOBS, { method: 'POST', body: '{}' })).text()).rejects.toThrow('what you have typed stays');
 });
 
+test('an answer that has no body by its status is passed on as it is', async () => {
+  const answer = new Response(null, { status: 204 });
+  // (a browser gives it a stream that ends at once)
+  Object.defineProperty(answer, 'body', { value: new Response('').body });
+  const fetch = speaking(async () => answer, ways(), trans);
+  expect(await fetch(JOBS, { method: 'DELETE' })).toBe(answer);
+});
+
 test('what is no answer of the scheduler may be silent in its middle', async () => {
   const late = begun(
     controller => void setTimeout(() => (controller.enqueue(new Uint8Array([93])), controller.close()), 50)
