@@ -61,6 +61,7 @@ VALUES = {
     "stream": "all",
     "virtualCluster": "vision",
     "node": "node-a",
+    "maintenance": "disks",
     "schedule": "nightly",
     "fingerprint": "SHA256:" + "a" * 43,
 }
@@ -72,6 +73,10 @@ KEPT_BACK = {
     # the notebook server itself asks
     "GET /schedule-times",
     "PUT /nodes/{node}",
+    # (the machines themselves tell of it)
+    "GET /maintenance",
+    "PUT /maintenance/{maintenance}",
+    "DELETE /maintenance/{maintenance}",
     "GET /healthz",
     "GET ",
     "POST /token",
