@@ -2,13 +2,15 @@
 
 What is typed before the notebook is ready goes elsewhere: JupyterLab takes the focus for the notebook itself
 when that has come, and the keys are its shortcuts then. So a text counts as written when the editor shows it.
+A cell that is run before the notebook has its kernel is not run at all, and nothing says so. So it counts as
+run when its number is no longer empty, and is run again until then.
 """
 
 from __future__ import annotations
 
 from playwright import async_api, sync_api
 
-#: How often a text is written that the editor has not taken, and ms until it counts as not taken.
+#: How often a text is written or a cell run that was not taken, and ms until it counts as not taken.
 _TRIES, _TAKEN = 12, 5000
 _EDITOR = ".cm-content"
 _PROMPT = ".jp-InputPrompt"
@@ -36,10 +38,17 @@ async def write(cell: async_api.Locator, text: str) -> None:
 
 
 async def run(cell: async_api.Locator, text: str) -> None:
-    """Write a line into a cell and run it; the kernel may come later."""
+    """Write a line into a cell and run it; AssertionError where the notebook never gets its kernel."""
     await write(cell, text)
-    await cell.locator(_EDITOR).press("Shift+Enter")
-    await async_api.expect(cell.locator(_PROMPT)).not_to_have_text(_NOT_RUN)
+    for left in reversed(range(_TRIES)):
+        await cell.locator(_EDITOR).press("Shift+Enter")
+        try:
+            await async_api.expect(cell.locator(_PROMPT)).not_to_have_text(_NOT_RUN, timeout=_TAKEN)
+        except AssertionError:
+            if not left:
+                raise
+        else:
+            return
 
 
 def write_and_wait(cell: sync_api.Locator, text: str) -> None:
@@ -61,5 +70,12 @@ def run_and_wait(page: sync_api.Page, text: str) -> None:
     """Do what `run` does in the notebook's first cell, with playwright's blocking calls."""
     cell = page.locator(".jp-Notebook .jp-CodeCell").first
     write_and_wait(cell, text)
-    cell.locator(_EDITOR).press("Shift+Enter")
-    sync_api.expect(cell.locator(_PROMPT)).not_to_have_text(_NOT_RUN)
+    for left in reversed(range(_TRIES)):
+        cell.locator(_EDITOR).press("Shift+Enter")
+        try:
+            sync_api.expect(cell.locator(_PROMPT)).not_to_have_text(_NOT_RUN, timeout=_TAKEN)
+        except AssertionError:
+            if not left:
+                raise
+        else:
+            return
