@@ -194,7 +194,8 @@ class Queue(Generic[Shape]):
                 self._of_user.setdefault(sharer, {})[line] = None
         self._places[job_id] = _Place(line, rank, self._overtaken(line) - overtaken)
         line.members.add((rank, job_id))
-        self._first_may_have_changed(line)
+        if line.members[0][1] == job_id:
+            self._first_may_have_changed(line)
         if virtual_cluster not in self._ranked:
             self._ranked[virtual_cluster] = Ranking()
         self._ranked[virtual_cluster].add(line.user, line.shift, rank, job_id)
@@ -230,7 +231,9 @@ class Queue(Generic[Shape]):
         overtaken = self._overtaken(place.line) - place.base
         self._ranked[name].remove(user, place.rank, job_id)
         self.add(job_id, name, shape, place.rank, overtaken, user)
-        self._set(self._lines[name, shape], Standing.OPEN)
+        line = self._lines[name, shape]
+        self._first_may_have_changed(line)
+        self._set(line, Standing.OPEN)
 
     def candidates(self, rooms: Callable[[], Sequence[FreeRoom]] = tuple) -> Iterator[str]:
         """Return the jobs worth a try, first come first; after each, call `remove`, `set_aside` or `set`.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pai_scheduler.cluster.node import Node
-from pai_scheduler.core.model import Job, SubState, Task
+from pai_scheduler.core.model import Job, State, SubState, Task
 from pai_scheduler.job.task import TaskRef
 
 
@@ -41,7 +41,7 @@ class Tally:
         self.gpus: Counter[tuple[str, str]] = Counter()
         self._kinds: dict[str, JobKind] = {}
         #: one object for all jobs of a kind: there may be a million
-        self._known: dict[JobKind, JobKind] = {}
+        self._known: dict[tuple[str, State, SubState], JobKind] = {}
 
     def note_jobs(self, jobs: Iterable[Job]) -> None:
         """Count jobs as they are now."""
@@ -50,8 +50,11 @@ class Tally:
             if before is not None:
                 self.jobs[before] -= 1
             if job.sub_state is not SubState.ENDED:
-                kind = JobKind(job.spec.virtual_cluster, job.state.value, job.sub_state.value)
-                self._kinds[job.id] = self._known.setdefault(kind, kind)
+                key = job.spec.virtual_cluster, job.state, job.sub_state
+                kind = self._known.get(key)
+                if kind is None:
+                    kind = self._known[key] = JobKind(key[0], job.state.value, job.sub_state.value)
+                self._kinds[job.id] = kind
                 self.jobs[kind] += 1
 
     def note_task(self, job: Job | None, task: Task, nodes: Mapping[str, Node]) -> None:

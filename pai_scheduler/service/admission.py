@@ -79,7 +79,8 @@ class Admission:
         self._notifications, self._now = notifications, clock
         #: who submits what just now, and to which virtual cluster
         self._under_way: dict[tuple[str, str], str] = {}
-        self._taken = TakenNames()
+        #: the names of all jobs, once they have been read
+        self.taken = TakenNames()
         self._learning: asyncio.Task[None] | None = None
         self._last_order = 0
 
@@ -88,6 +89,9 @@ class Admission:
         self._last_order = await asyncio.to_thread(self._store.last_order)
         # loads what validates, so that nobody's submit has to wait for it
         await asyncio.to_thread(validate, {})
+
+    def learn_names(self) -> None:
+        """Begin to read which names are taken: once what waits is in line, and its first job starts."""
         self._learning = asyncio.create_task(self._learn_names())
 
     async def close(self) -> None:
@@ -99,7 +103,7 @@ class Admission:
     async def _learn_names(self) -> None:
         """Read which names are taken; until then, or where that fails, each submit asks the database."""
         try:
-            await self._reader.read(lambda: self._taken.add_all(self._store.names()))
+            await self._reader.read(lambda: self.taken.add_all(self._store.names()))
         except RequestError as error:
             _log.warning("the names of the jobs cannot be read, each submit asks for its own: %s", error)
 
@@ -195,7 +199,7 @@ class Admission:
         self._under_way[key] = spec.virtual_cluster
         durable: asyncio.Future[None] | None = None
         try:
-            if self._taken.may_be_taken(*key) and await self._reader.read(self._store.job, *key) is not None:
+            if self.taken.may_be_taken(*key) and await self._reader.read(self._store.job, *key) is not None:
                 raise _taken(spec.name)
             known = self._cluster.virtual_clusters
             if spec.virtual_cluster not in known or spec.virtual_cluster == self._cluster.leaving:
@@ -206,7 +210,7 @@ class Admission:
                 raise too_many_jobs(owner, most)
             self._last_order += 1
             event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
-            self._taken.add(*key)
+            self.taken.add(*key)
             durable = self._writer.begin(event, config)
         finally:
             if durable is None:

@@ -185,6 +185,7 @@ class Service:
         self._forget(await asyncio.to_thread(self._store.forgotten))
         self._engine_events.start()
         self._writer.report(Tick(self._clock()))
+        self.admission.learn_names()
         await self._sender.start()
         if self._room is not None:
             await self._room.start()

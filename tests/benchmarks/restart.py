@@ -79,12 +79,12 @@ def _measure(queued: int, folder: Path, *, lists: bool) -> _Found:
         store = Store.in_folder(scheduler.data_dir)
         seed(store, queued, _USER)
         store.close()
-        scheduler.start()
+        scheduler.start(_DEADLINE_SECONDS)
         scheduler.kill()
         go.touch()
         _wait_for(over)
         begin = time.time()
-        scheduler.start()
+        scheduler.start(_DEADLINE_SECONDS)
         answers = time.time() - begin
         _wait_for(started)
         runs_again = float(started.read_text()) - begin

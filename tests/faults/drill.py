@@ -98,11 +98,11 @@ class DrilledScheduler(WarmScheduler):
         self._plans: list[Plan] = []
         super().__init__(folder, *options, **others)
 
-    def start(self) -> None:
+    def start(self, within: float = 30.0) -> None:
         """Start; returns when it answers, in this life or in a later one."""
         while True:
             try:
-                return super().start()
+                return super().start(within)
             except RuntimeError:
                 if self.process.poll() != -signal.SIGKILL:
                     raise

@@ -93,11 +93,12 @@ class RunningScheduler:
         self._port = 0
         self.start()
 
-    def start(self) -> None:
-        """Start, on the port of the last time; returns when it answers."""
+    def start(self, within: float = 30.0) -> None:
+        """Start, on the port of the last time; returns when it answers, `within` so many seconds."""
         begin = self.log.stat().st_size if self.log.exists() else 0
         self.process = self.spawn()
-        for _ in range(600):
+        until = time.monotonic() + within
+        while time.monotonic() < until:
             text = self.log.read_bytes()[begin:].decode()
             if ready := _READY.search(text):
                 self.url, self._port = ready[1].rstrip("/"), int(ready[2])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 from pai_scheduler.cluster.definition import VirtualCluster
@@ -40,7 +39,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.store import rows
+from pai_scheduler.store import rows, tables
 from tests.scheduler.making import make_config, make_node, make_role
 
 GRACE = 10.0
@@ -79,9 +78,10 @@ class Disk:
         return [self.job(job_id) for job_id, row in self.jobs.items() if row["sub_state"] != "ENDED"]
 
     def job(self, job_id: str) -> Job:
-        row: Any = SimpleNamespace(**self.jobs[job_id])
-        number = row.attempt
-        return rows.read_job(row, None if number is None else self.attempt(job_id, number))
+        row = self.jobs[job_id]
+        number = row["attempt"]
+        values = [row[column.name] for column in tables.jobs.columns]
+        return rows.read_job(values, None if number is None else self.attempt(job_id, number))
 
     def attempt(self, job_id: str, number: int) -> Attempt:
         row: Any = self.attempts[job_id, number]

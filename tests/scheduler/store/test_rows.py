@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import given, settings
@@ -13,7 +12,7 @@ from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State,
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import config_of, parse_job
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.store import rows
+from pai_scheduler.store import rows, tables
 from tests.scheduler.job.strategies import jobs as job_configs
 from tests.scheduler.making import make_config
 
@@ -87,8 +86,8 @@ def test_a_variable_that_is_called_as_the_field_of_the_name_stays_as_it_is() -> 
 
 
 def _read(job: Job, config: str, attempt: Attempt | None = None) -> Job:
-    row: Any = SimpleNamespace(**rows.job_row(job), config=config)
-    return rows.read_job(row, attempt)
+    values = {**rows.job_row(job), "config": config}
+    return rows.read_job([values[column.name] for column in tables.jobs.columns], attempt)
 
 
 @given(
