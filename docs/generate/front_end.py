@@ -88,7 +88,7 @@ _PARTS: Mapping[str, Collection[str]] = {
     "Validation": ("errors", "fits", "reason", "borrows", "startsWithin", "startsNowIn"),
     "VirtualClusterInfo": (
         *("capacity", "maxCapacity", "numActiveJobs", "numPendingJobs"),
-        *("resourcesUsed", "resourcesTotal", "status", "shorterFirst"),
+        *("resourcesUsed", "resourcesTotal", "status", "shorterFirst", "fairShareHours", "usedLately"),
     ),
     "VirtualClusterResources": ("GPUs", "vCores"),
 }
@@ -101,7 +101,8 @@ def answers() -> str:
     for name, parts in _PARTS.items():
         properties = found[name]["properties"]
         found[name]["properties"] = {part: properties[part] for part in properties if part in parts}
-        found[name]["required"] = list(found[name]["properties"])
+        required = found[name]["required"]
+        found[name]["required"] = [part for part in found[name]["properties"] if part in required]
     # what only a part refers to that is not read goes, too
     wanted = [*_NAMED, *(one.__name__ for one in _READ)]
     for name in wanted:

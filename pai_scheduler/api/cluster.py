@@ -109,12 +109,9 @@ class VirtualClustersHandler(ApiHandler):
     )
     async def get(self) -> None:
         """List, by name."""
-        self.answer(
-            {
-                use.name: self.presenter.virtual_cluster(use)
-                for use in await self.service.virtual_clusters.uses()
-            }
-        )
+        uses = await self.service.virtual_clusters.uses()
+        lately = self.service.virtual_clusters.used_lately(self.principal)
+        self.answer({use.name: self.presenter.virtual_cluster(use, lately.get(use.name)) for use in uses})
 
 
 class VirtualClusterHandler(ApiHandler):
@@ -135,7 +132,8 @@ class VirtualClusterHandler(ApiHandler):
         uses = {use.name: use for use in await self.service.virtual_clusters.uses()}
         if name not in uses:
             raise no_virtual_cluster(name, sorted(uses))
-        self.answer(self.presenter.virtual_cluster(uses[name]))
+        lately = self.service.virtual_clusters.used_lately(self.principal)
+        self.answer(self.presenter.virtual_cluster(uses[name], lately.get(name)))
 
     @operation(
         "PUT /virtual-clusters/{virtualCluster}",

@@ -12,6 +12,7 @@ from pai_scheduler.cluster.amounts import ANY_GPU, CPUS, MEMORY, STORAGE, Amount
 from pai_scheduler.cluster.available import Available
 from pai_scheduler.cluster.maintenance import Maintenance
 from pai_scheduler.cluster.node import Closing, DiskSpace
+from pai_scheduler.cluster.usage import UsedLately
 from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, Task
 from pai_scheduler.core.queries import Forecast, Limits, NodeUse, QueuedJob, VirtualClusterUse
 from pai_scheduler.job.exits import STOPPED_BY_USER, exit_table
@@ -175,9 +176,11 @@ class Presenter:
             **_planned(node.maintenance),
         }
 
-    def virtual_cluster(self, use: VirtualClusterUse) -> models.VirtualClusterInfo:
-        """Return a virtual cluster and what its jobs hold."""
-        return {
+    def virtual_cluster(
+        self, use: VirtualClusterUse, used_lately: UsedLately | None
+    ) -> models.VirtualClusterInfo:
+        """Return a virtual cluster, what its jobs hold, and what who asks has used of it."""
+        found: models.VirtualClusterInfo = {
             "capacity": use.capacity,
             "maxCapacity": use.max_capacity,
             "usedCapacity": use.used_capacity,
@@ -192,6 +195,12 @@ class Presenter:
             "shorterFirst": use.shorter_first,
             "fairShareHours": use.fair_share_hours,
         }
+        if used_lately is not None:
+            found["usedLately"] = {
+                "gpuHours": round(used_lately.gpu_hours, 2),
+                "percent": round(100 * used_lately.part, 1),
+            }
+        return found
 
     def queue_entry(
         self, queued: QueuedJob, principal: Principal, reason: Message | None, starts_within: int | None

@@ -39,6 +39,14 @@ class Usage:
     as_of: int
 
 
+@dataclass(frozen=True, slots=True)
+class UsedLately:
+    """What a user has used lately: in GPU hours, and as a part of what all users have used (0 to 1)."""
+
+    gpu_hours: float
+    part: float
+
+
 def weight(demand: Demand) -> int:
     """Return what a task counts: its GPUs, or its cores where it has none, in eighths of a GPU."""
     return CORES_PER_GPU * demand.gpus or demand.cpus
@@ -109,6 +117,20 @@ class UsageAccounting:
         if account is None:
             return 0.0
         return self._amount(sharer, account, max(now, account.as_of)) / (CORES_PER_GPU * _HOUR_MS)
+
+    def used_lately(self, user: str, now: int) -> dict[str, UsedLately]:
+        """Return what a user has used of each virtual cluster whose users share."""
+        used, whole = dict.fromkeys(self._half_lives, 0.0), dict.fromkeys(self._half_lives, 0.0)
+        for sharer in self._accounts:
+            virtual_cluster, who = sharer
+            hours = self.gpu_hours(sharer, now)
+            whole[virtual_cluster] += hours
+            if who == user:
+                used[virtual_cluster] = hours
+        return {
+            name: UsedLately(hours, hours / whole[name] if whole[name] else 0.0)
+            for name, hours in used.items()
+        }
 
     def turn(self, sharer: Sharer, now: int) -> int:
         """Return a number: whose is less has used less. It stays the same while nothing is held.

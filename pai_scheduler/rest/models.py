@@ -590,6 +590,15 @@ class VirtualClusterResources(TypedDict):
     GPUs: int
 
 
+class UsedLately(TypedDict):
+    """What who asks has used of a virtual cluster lately; of what is longer ago, less counts."""
+
+    gpuHours: Annotated[
+        float, Meta(ge=0), about("GPU hours; a task without a GPU counts one for 8 of its cores")
+    ]
+    percent: Annotated[float, Meta(ge=0), about("Per cent of what all users have used")]
+
+
 class VirtualClusterInfo(TypedDict):
     """A virtual cluster."""
 
@@ -611,6 +620,9 @@ class VirtualClusterInfo(TypedDict):
     fairShareHours: Annotated[
         Count,
         about("Who has used less comes first; half counts after so many hours; 0: first come, first served"),
+    ]
+    usedLately: NotRequired[
+        Annotated[UsedLately, about("Absent: it decides nothing here, or nobody has logged in to ask")]
     ]
 
 

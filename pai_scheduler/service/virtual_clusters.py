@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pai_scheduler.cluster.available import Available, available
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.redistribution import DEFAULT, NotEnoughError, assign, difference, remove
+from pai_scheduler.cluster.usage import UsedLately
 from pai_scheduler.core.events import SharesChanged
 from pai_scheduler.core.queries import VirtualClusterUse, virtual_cluster_uses
 from pai_scheduler.execution.reader import Reader
@@ -55,6 +56,10 @@ class VirtualClusters:
         """List the virtual clusters, and what is taken of them."""
         counts = await self._reader.read(self._store.count_by_virtual_cluster)
         return virtual_cluster_uses(self._writer.core, self._cluster.virtual_clusters.values(), counts)
+
+    def used_lately(self, user: Principal) -> dict[str, UsedLately]:
+        """Return what a user has used of each virtual cluster whose users share by that; nobody: nothing."""
+        return self._writer.core.dispatcher.usage.used_lately(user.name, self._now()) if user.name else {}
 
     def open_to(self, user: Principal) -> list[str]:
         """Name the virtual clusters that a user may use, stopped ones too."""

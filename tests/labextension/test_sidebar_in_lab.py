@@ -18,6 +18,9 @@ from tests.testbed.warm import WarmScheduler
 CLUSTER = """
 nodes:
   - {name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 2}}
+virtualClusters:
+  default: {capacity: 100, fairShare: {halfLifeHours: 168}}
+  vision: {capacity: 0, maxCapacity: 100}
 """
 
 
@@ -113,6 +116,36 @@ async def test_jobs_are_found_chosen_and_ended_many_at_once_by_mouse_and_keyboar
     await expect(page.get_by_role("region", name="State of “other-2”")).to_be_visible()
     await choose_in_menu(page, "other", "Clone and edit")
     await expect(page.locator(".pai-JobEditor").get_by_label("Command")).to_have_value("exit 3")
+
+
+async def test_the_cluster_is_shown_with_who_comes_first_and_when_machines_are_down(
+    page: Page, scheduler: RunningScheduler
+) -> None:
+    begin = datetime(2040, 12, 1, 8, tzinfo=UTC)
+    first, last = [int(time.timestamp() * 1000) for time in (begin, begin + timedelta(hours=4))]
+    async with Client(scheduler.url, "token-of-root") as root:
+        await root.set_maintenance("disks", ["node-*"], begin=first, end=last, reason="disks are replaced")
+    await page.get_by_role("button", name=re.compile("^PAI")).click()
+    await page.get_by_role("button", name="Cluster").click()
+    sidebar = page.locator(".pai-Sidebar")
+    planned = sidebar.get_by_role("list", name="Maintenance").get_by_role("listitem")
+    await expect(planned).to_have_text(
+        re.compile(r"Maintenance from Dec 1, 2040, .* to Dec 1, 2040, .*: node-a \(disks are replaced\)")
+    )
+    machine = sidebar.locator(".pai-Machine")
+    await expect(machine).to_contain_text(
+        re.compile("ready; maintenance from Dec 1, 2040, .*disks are replaced")
+    )
+    fair, plain = (
+        sidebar.locator(".pai-VirtualCluster").filter(has_text=name) for name in ("default", "vision")
+    )
+    await expect(plain).not_to_contain_text("used less")
+    await expect(fair).to_contain_text(
+        "Who has used less comes first; half counts after 168 hours. "
+        "You have used 0 GPU hours lately: 0 % of all."
+    )
+    assert await serious(page, ".pai-Sidebar") == []
+    await page.screenshot(path=ARTEFACTS / "sidebar-cluster-maintenance.png")
 
 
 async def test_a_job_that_is_scrolled_past_is_not_asked_about(

@@ -3,6 +3,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
 import { IJob, INode, JobState } from './api';
+import { localText } from './times';
 
 /** Return how a job is, in words: its state, and what it is doing exactly where the state does not say that. */
 export function stateLabel(job: Pick<IJob, 'state' | 'subState'>, trans: TranslationBundle): string {
@@ -48,20 +49,26 @@ export function shownState(node: Pick<INode, 'state' | 'closed'>): string {
 }
 
 /** Return how a machine is, in words; of one that is closed, by whom and why; and what maintenance is planned. */
-export function machineLabel(node: Pick<INode, 'state' | 'closed' | 'maintenance'>, trans: TranslationBundle): string {
-  const label = stateLabelOf(node, trans);
+export function machineLabel(
+  node: Pick<INode, 'state' | 'closed' | 'maintenance'>,
+  trans: TranslationBundle,
+  language: string
+): string {
   const from = node.closed?.since ?? 0;
-  const planned = (node.maintenance ?? []).find(one => one.begin > from);
-  if (!planned) {
-    return label;
-  }
-  const [begin, end] = [planned.begin, planned.end].map(time => new Date(time).toLocaleString());
-  return trans.__('%1; maintenance from %2 to %3: %4', label, begin, end, planned.reason);
+  const planned = (node.maintenance ?? []).filter(one => one.begin > from);
+  return planned.reduce(
+    (label, { begin, end, reason }) => {
+      const [first, last] = [begin, end].map(time => localText(new Date(time), language, 'minutes'));
+      return trans.__('%1; maintenance from %2 to %3: %4', label, first, last, reason);
+    },
+    stateLabelOf(node, trans, language)
+  );
 }
 
-function stateLabelOf(node: Pick<INode, 'state' | 'closed'>, trans: TranslationBundle): string {
+function stateLabelOf(node: Pick<INode, 'state' | 'closed'>, trans: TranslationBundle, language: string): string {
   if (node.closed?.until && node.state === 'READY') {
-    return trans.__('in maintenance until %1: %2', new Date(node.closed.until).toLocaleString(), node.closed.reason);
+    const until = localText(new Date(node.closed.until), language, 'minutes');
+    return trans.__('in maintenance until %1: %2', until, node.closed.reason);
   }
   if (node.closed && node.state === 'READY') {
     return trans.__('closed by %1: %2', node.closed.by, node.closed.reason);

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { INode } from '../src/api';
 import { machineLabel, shownState, stateLabel } from '../src/states';
+import { localText } from '../src/times';
 import { job } from './notebookServer';
 
 const trans = nullTranslator.load('pai_labextension');
@@ -24,7 +25,7 @@ describe('the state of a machine', () => {
   const closed = { by: 'root', reason: 'new disk', since: 0 };
 
   it('says what it means for what starts next', () => {
-    const said = (state: INode['state']) => machineLabel({ state, closed: null }, trans);
+    const said = (state: INode['state']) => machineLabel({ state, closed: null }, trans, 'en');
     expect(said('READY')).toBe('ready');
     expect(said('PAUSED')).toBe('paused: nothing new starts there');
     expect(said('DRAINED')).toBe('drained: nothing new starts there');
@@ -33,9 +34,9 @@ describe('the state of a machine', () => {
   });
 
   it('is that it was closed, by whom and why, where it could take jobs otherwise', () => {
-    expect(machineLabel({ state: 'READY', closed }, trans)).toBe('closed by root: new disk');
+    expect(machineLabel({ state: 'READY', closed }, trans, 'en')).toBe('closed by root: new disk');
     expect(shownState({ state: 'READY', closed })).toBe('CLOSED');
-    expect(machineLabel({ state: 'LOST', closed }, trans)).toBe('lost: it does not answer');
+    expect(machineLabel({ state: 'LOST', closed }, trans, 'en')).toBe('lost: it does not answer');
     expect(shownState({ state: 'LOST', closed })).toBe('LOST');
     expect(shownState({ state: 'READY', closed: null })).toBe('READY');
   });
@@ -43,13 +44,17 @@ describe('the state of a machine', () => {
   it('says what maintenance is planned or under way', () => {
     const [begin, end] = [1_000, 2_000];
     const window = { name: 'disks', nodes: ['a'], begin, end, reason: 'new disk', by: 'root' };
-    const [from, to] = [begin, end].map(time => new Date(time).toLocaleString());
+    const [from, to] = [begin, end].map(time => localText(new Date(time), 'en', 'minutes'));
     const maintenance = [window];
-    expect(machineLabel({ state: 'READY', closed: null, maintenance }, trans)).toBe(
+    expect(machineLabel({ state: 'READY', closed: null, maintenance }, trans, 'en')).toBe(
       `ready; maintenance from ${from} to ${to}: new disk`
     );
+    const other = { ...window, name: 'power', begin: 3_000, end: 4_000, reason: 'power' };
+    const both = machineLabel({ state: 'READY', closed: null, maintenance: [window, other] }, trans, 'en');
+    expect(both).toContain('to ' + to + ': new disk; maintenance from');
+    expect(both).toMatch(/: power$/);
     const now = { by: 'root', reason: 'new disk', since: begin, until: end };
-    expect(machineLabel({ state: 'READY', closed: now, maintenance }, trans)).toBe(
+    expect(machineLabel({ state: 'READY', closed: now, maintenance }, trans, 'en')).toBe(
       `in maintenance until ${to}: new disk`
     );
   });

@@ -167,6 +167,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
         msg("STATE"),
         msg("SHORTER FIRST"),
         msg("FAIR SHARE"),
+        msg("YOUR GPU HOURS LATELY"),
     ]
     rows = [
         [
@@ -180,6 +181,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
             cluster["status"],
             str(cluster["shorterFirst"] or "-"),
             f"{hours} h" if (hours := cluster["fairShareHours"]) else "-",
+            f"{used['gpuHours']:.1f} ({used['percent']:g} %)" if (used := cluster.get("usedLately")) else "-",
         ]
         for name, cluster in clusters.items()
     ]

@@ -249,4 +249,7 @@ async def test_where_users_share_who_has_used_less_comes_first_and_everybody_is_
         entries = (await second.queue())["default"]
         assert [entry["user"] for entry in entries] == ["bob", "alice", "alice"]
         assert "who has used less comes first (bob: 0.0 GPU hours lately)" in str(entries[0]["waitingReason"])
-        assert (await first.virtual_clusters())["default"]["fairShareHours"] == 168
+        for client, percent in ((first, 100), (second, 0)):
+            cluster = (await client.virtual_clusters())["default"]
+            assert cluster["fairShareHours"] == 168
+            assert cluster["usedLately"]["percent"] == percent

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.usage import CORES_PER_GPU, Sharer, Usage, UsageAccounting, weight
+from pai_scheduler.cluster.usage import CORES_PER_GPU, Sharer, Usage, UsageAccounting, UsedLately, weight
 from tests.scheduler.making import make_demand
 
 HOUR = 3_600_000
@@ -44,6 +44,19 @@ def test_what_is_held_counts_as_it_goes_on() -> None:
     assert 0.8 < usage.gpu_hours(ALICE, HOUR) < 1
     # what is held for ever never counts more than the half-life over ln 2
     assert usage.gpu_hours(ALICE, 1000 * HOUR) == pytest.approx(2.885, abs=0.001)
+
+
+def test_a_user_is_told_what_part_of_all_they_have_used() -> None:
+    usage = used((ALICE, 1, 0, HOUR), (BOB, 3, 0, HOUR))
+    lately = usage.used_lately("alice", HOUR)["vc"]
+    assert lately.gpu_hours == usage.gpu_hours(ALICE, HOUR) > 0.8
+    assert lately.part == pytest.approx(0.25)
+    assert usage.used_lately("carol", HOUR) == {"vc": UsedLately(0, 0)}
+
+
+def test_where_nobody_has_used_anything_a_user_has_no_part_of_it() -> None:
+    assert UsageAccounting(FAIR).used_lately("alice", HOUR) == {"vc": UsedLately(0, 0)}
+    assert UsageAccounting([VirtualCluster("plain", 100)]).used_lately("alice", HOUR) == {}
 
 
 def test_who_gets_something_comes_behind_who_has_as_little_at_once() -> None:

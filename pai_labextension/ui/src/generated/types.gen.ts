@@ -31,6 +31,14 @@ export type VirtualClusters = {
          * A job lets shorter ones past for so many times its time limit; 0: first come, first served
          */
         shorterFirst: number;
+        /**
+         * Who has used less comes first; half counts after so many hours; 0: first come, first served
+         */
+        fairShareHours: number;
+        /**
+         * Absent: it decides nothing here, or nobody has logged in to ask
+         */
+        usedLately?: UsedLately;
     };
 };
 
@@ -508,6 +516,14 @@ export type VirtualClusterInfo = {
      * A job lets shorter ones past for so many times its time limit; 0: first come, first served
      */
     shorterFirst: number;
+    /**
+     * Who has used less comes first; half counts after so many hours; 0: first come, first served
+     */
+    fairShareHours: number;
+    /**
+     * Absent: it decides nothing here, or nobody has logged in to ask
+     */
+    usedLately?: UsedLately;
 };
 
 /**
@@ -955,6 +971,20 @@ export type DiskInfo = {
 export type VirtualClusterResources = {
     vCores: number;
     GPUs: number;
+};
+
+/**
+ * What who asks has used of a virtual cluster lately; of what is longer ago, less counts.
+ */
+export type UsedLately = {
+    /**
+     * GPU hours; a task without a GPU counts one for 8 of its cores
+     */
+    gpuHours: number;
+    /**
+     * Per cent of what all users have used
+     */
+    percent: number;
 };
 
 /**

@@ -517,6 +517,14 @@ export const vVirtualClusterResources = v.object({
     GPUs: v.pipe(v.number(), v.integer())
 });
 
+/**
+ * What who asks has used of a virtual cluster lately; of what is longer ago, less counts.
+ */
+export const vUsedLately = v.object({
+    gpuHours: v.number(),
+    percent: v.number()
+});
+
 export const vVirtualClusters = v.record(v.string(), v.object({
     capacity: v.number(),
     maxCapacity: v.number(),
@@ -525,7 +533,9 @@ export const vVirtualClusters = v.record(v.string(), v.object({
     resourcesUsed: vVirtualClusterResources,
     resourcesTotal: vVirtualClusterResources,
     status: v.picklist(['RUNNING', 'STOPPED']),
-    shorterFirst: v.pipe(v.number(), v.integer())
+    shorterFirst: v.pipe(v.number(), v.integer()),
+    fairShareHours: v.pipe(v.number(), v.integer()),
+    usedLately: v.optional(vUsedLately)
 }));
 
 /**
@@ -539,7 +549,9 @@ export const vVirtualClusterInfo = v.object({
     resourcesUsed: vVirtualClusterResources,
     resourcesTotal: vVirtualClusterResources,
     status: v.picklist(['RUNNING', 'STOPPED']),
-    shorterFirst: v.pipe(v.number(), v.integer())
+    shorterFirst: v.pipe(v.number(), v.integer()),
+    fairShareHours: v.pipe(v.number(), v.integer()),
+    usedLately: v.optional(vUsedLately)
 });
 
 /**

@@ -25,6 +25,10 @@ export interface IVirtualCluster extends IHeld {
   readonly stopped: boolean;
   /** Shorter jobs come first in its queue; otherwise it is first come, first served. */
   readonly shorterFirst: boolean;
+  /** Who has used less comes first, and half of it counts after so many hours; 0: that does not count. */
+  readonly fairShareHours: number;
+  /** What the person in front has used: GPU hours, and per cent of what all users have. */
+  readonly usedLately: { readonly gpuHours: number; readonly percent: number } | null;
 }
 
 export class ClusterModel implements IDisposable {
@@ -84,7 +88,9 @@ export function described(clusters: IVirtualClusters): IVirtualCluster[] {
         running: cluster.numActiveJobs,
         waiting: cluster.numPendingJobs,
         stopped: cluster.status === 'STOPPED',
-        shorterFirst: cluster.shorterFirst > 0
+        shorterFirst: cluster.shorterFirst > 0,
+        fairShareHours: cluster.fairShareHours,
+        usedLately: cluster.usedLately ?? null
       };
     })
     .sort((one, other) => one.name.localeCompare(other.name, undefined, { numeric: true }));

@@ -10,6 +10,7 @@ import { Bar } from './bar';
 import { ClusterModel, gpuTypes, IVirtualCluster } from './cluster';
 import { MachineCard } from './machineCard';
 import { gpusOf, select, share, sum, takesJobs } from './machines';
+import { PlannedMaintenance } from './plannedMaintenance';
 import { UsageChart } from './usageChart';
 
 interface IClusterPageProps {
@@ -33,6 +34,7 @@ export function ClusterPage({ cluster, trans, language }: IClusterPageProps): Re
     <div className="pai-Scrolled" tabIndex={0} role="region" aria-label={trans.__('Cluster')}>
       <PageError text={machines.error || virtualClusters.error} />
       <p>{summary(nodes, trans)}</p>
+      <PlannedMaintenance nodes={nodes} trans={trans} language={language} />
       {gpuTypes(nodes).map(({ type, used, total }) => (
         <Bar key={type} label={type} text={usedText(used, total, trans)} used={used} total={total} />
       ))}
@@ -41,17 +43,22 @@ export function ClusterPage({ cluster, trans, language }: IClusterPageProps): Re
         <section>
           <h3>{trans.__('Virtual clusters')}</h3>
           {virtualClusters.answer.map(each => (
-            <VirtualClusterBar key={each.name} cluster={each} trans={trans} />
+            <VirtualClusterBar key={each.name} cluster={each} trans={trans} language={language} />
           ))}
         </section>
       )}
-      <MachineList nodes={nodes} trans={trans} />
+      <MachineList nodes={nodes} trans={trans} language={language} />
     </div>
   );
 }
 
-function VirtualClusterBar(props: { cluster: IVirtualCluster; trans: TranslationBundle }): React.ReactElement {
-  const { cluster, trans } = props;
+interface IVirtualClusterBarProps {
+  cluster: IVirtualCluster;
+  trans: TranslationBundle;
+  language: string;
+}
+
+function VirtualClusterBar({ cluster, trans, language }: IVirtualClusterBarProps): React.ReactElement {
   const { name, used, total, guaranteed, most, running, waiting } = cluster;
   const text = cluster.of === 'GPUs' ? trans.__('%1 of %2 GPUs', used, most) : trans.__('%1 of %2 CPUs', used, most);
   return (
@@ -68,11 +75,28 @@ function VirtualClusterBar(props: { cluster: IVirtualCluster; trans: Translation
           .filter(Boolean)
           .join(' · ')}
       </span>
+      {cluster.fairShareHours > 0 && (
+        <span className="pai-mod-secondary">
+          {trans.__('Who has used less comes first; half counts after %1 hours.', cluster.fairShareHours)}{' '}
+          {cluster.usedLately &&
+            trans.__(
+              'You have used %1 GPU hours lately: %2 % of all.',
+              cluster.usedLately.gpuHours.toLocaleString(language, { maximumFractionDigits: 1 }),
+              Math.round(cluster.usedLately.percent)
+            )}
+        </span>
+      )}
     </div>
   );
 }
 
-function MachineList({ nodes, trans }: { nodes: readonly INode[]; trans: TranslationBundle }): React.ReactElement {
+interface IMachineListProps {
+  nodes: readonly INode[];
+  trans: TranslationBundle;
+  language: string;
+}
+
+function MachineList({ nodes, trans, language }: IMachineListProps): React.ReactElement {
   const [words, setWords] = React.useState('');
   const [shown, setShown] = React.useState(SHOWN);
   const found = select(nodes, words);
@@ -92,7 +116,7 @@ function MachineList({ nodes, trans }: { nodes: readonly INode[]; trans: Transla
       {found.length === 0 && <p role="status">{trans.__('No machine has all of that.')}</p>}
       <ul className="pai-Machines">
         {found.slice(0, shown).map(node => (
-          <MachineCard key={node.name} node={node} trans={trans} />
+          <MachineCard key={node.name} node={node} trans={trans} language={language} />
         ))}
       </ul>
       {found.length > shown && (

@@ -8,7 +8,13 @@ import { machineLabel, shownState } from '../states';
 import { Bar } from './bar';
 import { diskOf, gpusOf, IGpus, IShare, jobsOn, share } from './machines';
 
-export function MachineCard({ node, trans }: { node: INode; trans: TranslationBundle }): React.ReactElement {
+interface IMachineCardProps {
+  node: INode;
+  trans: TranslationBundle;
+  language: string;
+}
+
+export function MachineCard({ node, trans, language }: IMachineCardProps): React.ReactElement {
   const jobs = jobsOn(node);
   const disk = diskOf(node);
   const storage = share(node, 'storageGB');
@@ -17,7 +23,7 @@ export function MachineCard({ node, trans }: { node: INode; trans: TranslationBu
       <h4>{node.name}</h4>
       {node.rack && <span className="pai-mod-secondary">{trans.__('rack %1', node.rack)}</span>}
       <span className="pai-State" data-state={shownState(node)}>
-        {machineLabel(node, trans)}
+        {machineLabel(node, trans, language)}
       </span>
       {gpusOf(node).map(gpus => (
         <Gpus key={gpus.type} gpus={gpus} trans={trans} />

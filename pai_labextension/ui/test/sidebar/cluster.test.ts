@@ -33,6 +33,13 @@ describe('the virtual clusters', () => {
     expect(clusters.map(({ shorterFirst }) => shorterFirst)).toEqual([true, false]);
   });
 
+  it('say where users share by what they have used, and what one has used oneself', () => {
+    const usedLately = { gpuHours: 12.5, percent: 30 };
+    const [fair, plain] = described({ fair: { ...cluster, fairShareHours: 168, usedLately }, plain: cluster });
+    expect(fair).toMatchObject({ fairShareHours: 168, usedLately });
+    expect(plain).toMatchObject({ fairShareHours: 0, usedLately: null });
+  });
+
   it('come by name', () => {
     expect(described({ 'vc-10': cluster, 'vc-9': cluster }).map(({ name }) => name)).toEqual(['vc-9', 'vc-10']);
   });
