@@ -102,6 +102,7 @@ class PageHandler(_PageHandler):
             cut_off=len(jobs) >= MOST_JOBS,
             clusters=sorted(clusters.items()),
             nodes=nodes,
+            now=present.ms(now),
             since=lambda ms: self.say(_since(ms, now)),
             until=lambda ms: self.say(_since(2 * present.ms(now) - ms, now)),
             iso=lambda ms: datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,6 +160,23 @@ def test_an_administrator_sees_all_sessions_tells_their_users_something_and_ends
         opened = browser.post("/services/pai-sessions/actions", data={**close, "action": "open"})
         assert "may start on the machine again" in opened.text
         assert not any(node["closed"] for node in hub.scheduler("erin", "GET", "nodes").json())
+        now, day = int(time.time() * 1000), 86_400_000
+        # (half an hour more than whole days: what is said stays the same on a slow machine)
+        for name, begin, end in (("now", now - 60_000, 10.02 * day), ("later", now + 20.02 * day, 21 * day)):
+            window = {
+                "nodes": ["node-b"],
+                "begin": int(begin),
+                "end": int(now + end),
+                "reason": f"disks {name}",
+            }
+            assert hub.scheduler("root", "PUT", f"maintenance/{name}", json=window).is_success
+        planned = browser.get("/services/pai-sessions/").text
+        assert "in maintenance for another 10 d 0 h: disks now" in planned
+        assert "maintenance in 20 d 0 h: disks later" in planned
+        # maintenance opens it by itself
+        assert "Take tasks again" not in planned
+        for name in ("now", "later"):
+            assert hub.scheduler("root", "DELETE", f"maintenance/{name}").is_success
         unknown = browser.post("/services/pai-sessions/actions", data={**form, "action": "explode"})
         assert unknown.status_code == 400
         assert "/services/pai-sessions/" in browser.get("/hub/home").text
