@@ -186,7 +186,8 @@ class Engine(Protocol):
     shares_host_ports: bool
     #: True: it has one machine, for which all nodes stand that an administrator declares.
     one_machine: bool
-    #: True: its tasks' SSH server is a program of ours; else it is OpenSSH's, with its clients beside it.
+    #: True: its tasks' SSH server is a program of ours, which the engine itself gives its files at its start;
+    #: else it is OpenSSH's, with its clients beside it, and its files are among those of the launch.
     own_ssh_server: bool
 
     @property

@@ -16,7 +16,7 @@ from pai_scheduler.job.environment import StorageAccess, gang_environment, task_
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.task_files import Peer, own_port, own_server_files, ssh_files
+from pai_scheduler.ssh.keys.task_files import Peer, own_port, ssh_files
 
 
 class Places(Protocol):
@@ -64,10 +64,8 @@ class GangLaunch:
         self._storage_files = (
             access_files(job.user, inputs.token, default_fs_uri) if inputs.token else dict[str, bytes]()
         )
-        if keys is None:
+        if keys is None or places.own_ssh_server:
             self._ssh_files = dict[str, bytes]()
-        elif places.own_ssh_server:
-            self._ssh_files = own_server_files(keys.identity(job.id), keys.host(job.id))
         else:
             self._ssh_files = _ssh_files(keys, gang, addresses)
 

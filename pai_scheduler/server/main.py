@@ -36,6 +36,7 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.monitoring import logging_setup
 from pai_scheduler.service.service import Service
 from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.ssh.keys.task_files import own_server_files
 from pai_scheduler.storage.choosing import folder_of
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
@@ -149,7 +150,7 @@ async def _run(options: argparse.Namespace) -> None:
                 reached_at = None if is_loopback(host) else _reachable(host)
                 ssh_port = gateway.where["port"] if gateway is not None else None
                 engine = make_engine(
-                    _engine(options, data_dir, definition, proxied_port, reached_at, ssh_port, term)
+                    _engine(options, data_dir, definition, keys, proxied_port, reached_at, ssh_port, term)
                 )
                 await serve_with(engine, store, keys, gateway)
 
@@ -298,6 +299,7 @@ def _engine(
     options: argparse.Namespace,
     data_dir: Path,
     definition: Definition,
+    keys: JobKeys,
     front_door: int | None,
     reached_at: str | None,
     ssh_port: int | None,
@@ -330,7 +332,12 @@ def _engine(
         return swarm_nodes.make_engine(options, data_dir, definition, front_door, ssh_port, term)
     from pai_scheduler.engine.process.engine import ProcessEngine
 
-    return ProcessEngine(data_dir, logs=definition.logs, storage_host=STORAGE_ADDRESS)
+    return ProcessEngine(
+        data_dir,
+        logs=definition.logs,
+        storage_host=STORAGE_ADDRESS,
+        ssh_files=lambda task: own_server_files(keys.identity(task.job_id), keys.host(task.job_id)),
+    )
 
 
 def _on_signals() -> asyncio.Event:

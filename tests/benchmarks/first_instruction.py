@@ -56,7 +56,7 @@ async def _by_docker(docker: aiodocker.Docker, image: str) -> float:
 async def _by_engine(lab: Lab, *, ssh: bool) -> float:
     (launch,) = await lab.prepare(lab.make(_COMMAND))
     if ssh:
-        (launch,) = with_ssh(launch)
+        (launch,) = with_ssh(launch, own_server=lab.engine.own_ssh_server)
     begin = time.time_ns()
     await lab.engine.launch(launch)
     await lab.ended(launch.task)

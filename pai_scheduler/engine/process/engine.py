@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -49,7 +50,7 @@ from .environment import inherited, visible_gpus
 from .files import TaskObservation
 from .messages import cause_and_reason
 from .spawn import Spawner
-from .ssh import open_way
+from .ssh import SshFiles, no_ssh_files, open_way
 from .task_folder import COOKIE, LaunchSpec, Phase, Record, TaskFolder
 from .usage import TaskUsage
 
@@ -105,7 +106,8 @@ class ProcessEngine:
     """Runs tasks below `data_dir`. `logs`: how much is kept of what they print.
 
     `storage_host`: as in the protocol, an address of loopback at which this service listens too.
-    `pids_limit`: most processes and threads of one task.
+    `pids_limit`: most processes and threads of one task. `ssh_files` makes the files that the SSH server of a
+    task reads, by name; it is asked when that server starts, as most tasks are never logged into.
     """
 
     name = "process"
@@ -123,11 +125,12 @@ class ProcessEngine:
         *,
         logs: LogKeeping | None = None,
         storage_host: str | None = None,
+        ssh_files: SshFiles = no_ssh_files,
         pids_limit: int = 4096,
         rescan_seconds: float = 2.0,
     ) -> None:
         self._data_dir = data_dir.absolute()
-        self.storage_host = storage_host
+        self.storage_host, self._ssh_files = storage_host, ssh_files
         #: of tasks that are not released, and of those that are
         self._folders, self._ended_folders = self._data_dir / "tasks", self._data_dir / "ended"
         self._doorbell = self._data_dir / "doorbell"
@@ -306,7 +309,10 @@ class ProcessEngine:
         if known is None or not known.started or known.ended:
             raise NoSshEndpointError(msg("The task does not run."))
         async with known.ssh_lock:
-            return await open_way(known.folder, ADDRESS, self._in_thread)
+            if known.ended:  # meanwhile: its folder is left alone from then on
+                raise NoSshEndpointError(msg("The task does not run."))
+            files = partial(self._ssh_files, task)
+            return await open_way(known.folder, ADDRESS, files, self._in_thread)
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a running task: processor time since the last measurement, memory without mere cache."""
@@ -326,7 +332,11 @@ class ProcessEngine:
 
     async def _release(self, ref: TaskRef) -> None:
         folder = TaskFolder(self._folders / ref.name)
-        if await self._in_thread(process_files.release, folder, self._ended_folders):
+        known = self._tasks.get(ref)
+        # keys that are just being written for its SSH server would stay
+        async with known.ssh_lock if known is not None else contextlib.nullcontext():
+            released = await self._in_thread(process_files.release, folder, self._ended_folders)
+        if released:
             self._tasks.pop(ref, None)
             self._ports.pop(ref, None)
         else:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from pai_scheduler.engine.protocol import NoSshEndpointError, SshEndpoint
 from pai_scheduler.job.messages import msg
+from pai_scheduler.job.task import TaskRef
 
 from . import ssh_server
 from .task_folder import SSH_ORDER, LaunchSpec, TaskFolder, ring
@@ -23,18 +24,30 @@ _LOOKS_PER_ORDER = 25
 #: The port of a server that listens; None: not yet.
 _Found = int | None
 
+#: Makes the small files that the SSH server of a task reads, by name.
+SshFiles = Callable[[TaskRef], Mapping[str, bytes]]
+
+
+def no_ssh_files(task: TaskRef) -> Mapping[str, bytes]:  # noqa: ARG001
+    """Return none: all that the server reads came with the launch."""
+    return {}
+
 
 async def open_way(
-    folder: TaskFolder, address: str, in_thread: Callable[[Callable[[], _Found]], Awaitable[_Found]]
+    folder: TaskFolder,
+    address: str,
+    files: Callable[[], Mapping[str, bytes]],
+    in_thread: Callable[[Callable[[], _Found]], Awaitable[_Found]],
 ) -> SshEndpoint:
     """Return where a running task's server listens, and start it if need be; NoSshEndpointError says why not.
 
+    `files` makes what a server reads that is started.
     `in_thread` runs a short blocking step. The caller asks for one task once at a time.
     """
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_PATIENCE):
             for look in itertools.count():
-                if (port := await in_thread(partial(_step, folder, look))) is not None:
+                if (port := await in_thread(partial(_step, folder, files, look))) is not None:
                     return SshEndpoint(address, port, isolated=False)
                 await asyncio.sleep(_PAUSE)
     raise NoSshEndpointError(
@@ -42,7 +55,7 @@ async def open_way(
     )
 
 
-def _step(folder: TaskFolder, look: int) -> _Found:
+def _step(folder: TaskFolder, files: Callable[[], Mapping[str, bytes]], look: int) -> _Found:
     """Look for the `look`th time; order a server where there is none."""
     try:
         spec = folder.launch_spec()
@@ -56,13 +69,20 @@ def _step(folder: TaskFolder, look: int) -> _Found:
     if look and "problem" in server.answer:
         raise _failed(spec, server.answer)
     if look % _LOOKS_PER_ORDER == 0:
-        _order(folder, spec)
+        _order(folder, spec, files)
     return None
 
 
-def _order(folder: TaskFolder, spec: LaunchSpec) -> None:
+def _order(folder: TaskFolder, spec: LaunchSpec, files: Callable[[], Mapping[str, bytes]]) -> None:
     if not spec.get("ssh_port"):
         raise NoSshEndpointError(msg("The task was started without an SSH server."))
+    try:
+        folder.give(files())
+    except FileNotFoundError:
+        raise _not_running() from None
+    except OSError as error:
+        problem = error.strerror or str(error)
+        raise _failed(spec, {"problem": problem}) from error
     ssh_server.forget(folder.path)
     if not ring(folder.control, SSH_ORDER):
         raise _not_running()

@@ -188,6 +188,16 @@ class TaskFolder:
         _write(self.path / "launch.json", json.dumps(spec).encode())
         self._reserve()
 
+    def give(self, files: Mapping[str, bytes]) -> None:
+        """Give a task that runs some more small files of its own, each as a whole or not at all."""
+        if files:
+            self.private.mkdir(mode=0o700, exist_ok=True)
+        for name, content in files.items():
+            fresh = self.private / f"{name}.new"
+            fresh.unlink(missing_ok=True)  # of a service that was killed here
+            _write(fresh, content)
+            fresh.rename(self.private / name)
+
     def launch_spec(self) -> LaunchSpec:
         """Read what `prepare` wrote."""
         spec: LaunchSpec = json.loads((self.path / "launch.json").read_bytes())

@@ -245,7 +245,9 @@ class EngineConformance:
 
     async def test_a_running_task_is_logged_into_with_its_jobs_key(self, lab: Lab, tmp_path: Path) -> None:
         env = {"GREETING": "it's\n$HOME 你好"}
-        (launch,) = with_ssh(*await lab.prepare(lab.make(FOREVER, env=env)))
+        (launch,) = with_ssh(
+            *await lab.prepare(lab.make(FOREVER, env=env)), own_server=lab.engine.own_ssh_server
+        )
         await lab.engine.launch(launch)
         # (its first line may be there before the engine knows of its start)
         await lab.started(launch.task)

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import asyncssh
 
 from pai_scheduler.engine.protocol import Engine, Launch, SshEndpoint
+from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.job_keys import JobKeys, KeyPair
-from pai_scheduler.ssh.keys.task_files import HOST_KEY_ALIAS, Peer, own_port, ssh_files
+from pai_scheduler.ssh.keys.task_files import HOST_KEY_ALIAS, Peer, own_port, own_server_files, ssh_files
 from tests.testbed.ports import free_port
 
 KEYS = JobKeys(b"a secret of the tests")
 
 
-def with_ssh(*launches: Launch) -> list[Launch]:
-    """Return the tasks of one gang, prepared, what the scheduler gives them: keys, peers, and a port each."""
+def server_files(task: TaskRef) -> Mapping[str, bytes]:
+    """Return what an engine with a server of our own gives it."""
+    return own_server_files(KEYS.identity(task.job_id), KEYS.host(task.job_id))
+
+
+def with_ssh(*launches: Launch, own_server: bool = False) -> list[Launch]:
+    """Return the tasks of one gang, prepared, what the scheduler gives them: keys, peers, and a port each.
+
+    `own_server`: the engine has a server of our own, and tasks get no keys at their launch.
+    """
     ports = {launch.task: free_port() for launch in launches}
+    if own_server:
+        return [replace(launch, ssh_port=ports[launch.task]) for launch in launches]
     job_id = launches[0].task.job_id
     peers = {launch.task.hostname: Peer(launch.address, ports[launch.task]) for launch in launches}
     files = ssh_files(KEYS.identity(job_id), KEYS.host(job_id), peers)

@@ -14,6 +14,7 @@ from pai_scheduler.engine.cgroup import Cgroups
 from pai_scheduler.engine.process.engine import ProcessEngine
 from tests.scheduler.engine.conformance import Reopen
 from tests.scheduler.engine.lab import Lab
+from tests.scheduler.engine.ssh_tasks import server_files
 
 ROOT = Path(__file__).parents[3]
 PYTHON = sys.executable
@@ -29,7 +30,7 @@ async def reopen(data_dir: Path) -> AsyncIterator[Reopen]:
     engines: list[ProcessEngine] = []
 
     async def open_engine() -> ProcessEngine:
-        engines.append(ProcessEngine(data_dir, rescan_seconds=0.2))
+        engines.append(ProcessEngine(data_dir, ssh_files=server_files, rescan_seconds=0.2))
         await engines[-1].start()
         return engines[-1]
 

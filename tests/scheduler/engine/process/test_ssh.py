@@ -6,7 +6,9 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Iterator
+import stat
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,10 @@ import pytest
 from pai_scheduler.engine.process import procfs, ssh_server
 from pai_scheduler.engine.protocol import EndCause, NoSshEndpointError, SshEndpoint
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.task_files import own_port, ssh_files
+from pai_scheduler.ssh.keys.task_files import AUTHORIZED_KEYS, HOST_KEY
 from tests.scheduler.engine.conformance import FOREVER, Reopen
 from tests.scheduler.engine.lab import Lab, eventually, processes_with
+from tests.scheduler.engine.ssh_tasks import log_in, server_files
 from tests.testbed.ports import free_port
 
 
@@ -30,9 +32,7 @@ def own_free_port() -> int:
 @pytest.fixture
 def with_ssh(free_port: int) -> dict[str, Any]:
     """Return what a launch has of an SSH server."""
-    keys = JobKeys(b"secret")
-    files = {**ssh_files(keys.identity("job"), keys.host("job"), {}), **own_port(free_port)}
-    return {"files": files, "ssh_port": free_port}
+    return {"ssh_port": free_port}
 
 
 def servers(data_dir: Path, task: TaskRef) -> list[int]:
@@ -66,6 +66,58 @@ async def test_a_task_that_runs_has_a_server_once_somebody_asks(
     way = await lab.engine.ssh_endpoint(task)
     assert way == SshEndpoint("127.0.0.1", with_ssh["ssh_port"], isolated=False)
     assert await asyncio.to_thread(greets, way)
+
+
+async def test_keys_come_with_the_server_and_are_the_jobs_also_where_the_task_spoilt_its_own(
+    lab: Lab, reopen: Reopen, image: str, with_ssh: dict[str, Any], data_dir: Path
+) -> None:
+    task = await lab.start(FOREVER, **with_ssh)
+    await lab.started(task)
+    private = data_dir / "tasks" / task.name / "private"
+    assert not private.exists()
+    # whoever was killed meanwhile left half of a file
+    private.mkdir(mode=0o700)
+    (private / f"{HOST_KEY}.new").write_bytes(b"half")
+    (private / AUTHORIZED_KEYS).write_text("ssh-ed25519 somebody's\n")
+    await lab.stop_listening()
+    later = await Lab.over(await reopen(), image)
+    later.gangs, lab.gangs = lab.gangs, []
+    await later.adopt([task])
+    await later.started(task)
+    async with await log_in(await later.engine.ssh_endpoint(task), task.job_id):
+        pass
+    assert {file.name: stat.S_IMODE(file.stat().st_mode) for file in private.iterdir()} == {
+        HOST_KEY: 0o600,
+        AUTHORIZED_KEYS: 0o600,
+    }
+    await later.clean()
+
+
+async def test_a_release_waits_for_keys_that_are_being_written(
+    lab: Lab, with_ssh: dict[str, Any], data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    going, go = threading.Event(), threading.Event()
+
+    def slowly(of: TaskRef) -> Mapping[str, bytes]:
+        going.set()
+        go.wait(60)
+        return server_files(of)
+
+    monkeypatch.setattr(lab.engine, "_ssh_files", slowly)
+    task = await lab.start(FOREVER, **with_ssh)
+    await lab.started(task)
+    asked = asyncio.create_task(lab.engine.ssh_endpoint(task))
+    assert await asyncio.to_thread(going.wait, 60)
+    await lab.engine.kill(task, 0)
+    await lab.ended(task)
+    releasing = asyncio.create_task(lab.engine.release(lab.gangs[0]))
+    done, _ = await asyncio.wait([releasing], timeout=0.1)
+    assert not done
+    go.set()
+    with pytest.raises(NoSshEndpointError, match="does not run"):
+        await asked
+    await releasing
+    assert not list(data_dir.rglob(f"{HOST_KEY}*"))
 
 
 async def test_simultaneous_requests_get_the_same_server(
@@ -194,9 +246,11 @@ async def test_a_port_that_was_taken_is_tried_again(lab: Lab, with_ssh: dict[str
     assert await asyncio.to_thread(greets, await lab.engine.ssh_endpoint(task))
 
 
-async def test_what_is_wrong_with_its_files_is_told(lab: Lab, with_ssh: dict[str, Any]) -> None:
-    files = {**with_ssh["files"], "ssh_host_key": b"no key"}
-    task = await lab.start(FOREVER, **{**with_ssh, "files": files})
+async def test_what_is_wrong_with_its_files_is_told(
+    lab: Lab, with_ssh: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab.engine, "_ssh_files", lambda task: {**server_files(task), HOST_KEY: b"no key"})
+    task = await lab.start(FOREVER, **with_ssh)
     await lab.started(task)
     with pytest.raises(NoSshEndpointError, match=r"cannot work: .*[Kk]ey"):
         await lab.engine.ssh_endpoint(task)

@@ -20,7 +20,7 @@ from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.task_files import HOST_KEY_ALIAS
 from tests.scheduler.engine.conformance import FOREVER
 from tests.scheduler.engine.lab import Lab, processes_with
-from tests.scheduler.engine.ssh_tasks import KEYS, log_in, with_ssh
+from tests.scheduler.engine.ssh_tasks import KEYS, log_in, server_files, with_ssh
 from tests.testbed.machine import apt_install
 
 #: Seconds that no program here takes.
@@ -102,7 +102,7 @@ Enter = Callable[..., Awaitable[Entered]]
 
 @pytest.fixture
 async def enter(tmp_path: Path) -> AsyncIterator[Enter]:
-    engine = ProcessEngine(tmp_path / "data", rescan_seconds=0.2)
+    engine = ProcessEngine(tmp_path / "data", ssh_files=server_files, rescan_seconds=0.2)
     await engine.start()
     lab = await Lab.over(engine, "any-image")
     all_entered: list[Entered] = []
@@ -111,7 +111,7 @@ async def enter(tmp_path: Path) -> AsyncIterator[Enter]:
         ports = fields.pop("ports", {})
         launch = lab.make(command, **fields)
         prepared = await lab.prepare(launch, ports={launch.task: ports})
-        (launch,) = with_ssh(*prepared)
+        (launch,) = with_ssh(*prepared, own_server=True)
         await engine.launch(launch)
         await lab.started(launch.task)
         keys = tmp_path / launch.task.name
