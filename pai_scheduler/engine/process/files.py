@@ -239,6 +239,9 @@ def _failed(kind: str, number: int | None, detail: str = "") -> Record:
 def _remove_tree(folder: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         try:
+            # most short tasks leave nothing, and to look for it costs more than this
+            with contextlib.suppress(OSError):
+                return folder.rmdir()
             shutil.rmtree(folder)
         except PermissionError:  # the task took its owner's rights from folders
             folder.chmod(0o700)

@@ -1,6 +1,7 @@
 """Keeps the keys of running jobs in the storage, where their users read them, and removes them at the end.
 
 Beside everything else, one after the other: no start waits for it; a job that ends before its turn gets none.
+Its turn comes a moment after its start, so that a job that is over at once costs the storage nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _log = logging.getLogger(__name__)
 
 #: Seconds until a storage that does not answer is tried again: doubled each time, up to the longest.
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+#: Seconds after which a job's keys are put there.
+_FIRST_PUT = 0.5
 
 
 class KeyFiles:
@@ -34,6 +37,8 @@ class KeyFiles:
         self._files = files
         #: what is to be done, by job id, in this order: put (True), or remove
         self._pending: dict[str, tuple[_Place, bool]] = {}
+        #: of jobs that have just begun: what makes their keys pending
+        self._young: dict[str, asyncio.TimerHandle] = {}
         #: the jobs whose keys are there, or may be
         self._there: dict[str, _Place] = {}
         self._news = asyncio.Event()
@@ -42,12 +47,18 @@ class KeyFiles:
     def start(self, jobs: Iterable[Job]) -> None:
         """Begin, with the jobs that there are: the keys of all others are removed."""
         known = list(jobs)
-        self.follow(known)
+        for job in known:
+            if self._is_wanted(job):
+                # at once: they may be there since before the start
+                self._pending[job.id] = ((job.user, job.name), True)
         live = {job_folder(job.user, job.name) for job in known if not job.is_decided}
         self._task = asyncio.create_task(self._work(live))
 
     async def close(self) -> None:
         """Stop; what is not done is done after the next start."""
+        for timer in self._young.values():
+            timer.cancel()
+        self._young.clear()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -57,11 +68,23 @@ class KeyFiles:
         for job in jobs:
             if job.is_decided:
                 self._end(job.id)
-            elif job.attempt is not None and job.id not in self._there and job.id not in self._pending:
-                self._pending[job.id] = ((job.user, job.name), True)
-                self._news.set()
+            elif self._is_wanted(job):
+                place = (job.user, job.name)
+                loop = asyncio.get_running_loop()
+                self._young[job.id] = loop.call_later(_FIRST_PUT, self._come_of_age, job.id, place)
+
+    def _is_wanted(self, job: Job) -> bool:
+        known = job.id in self._young or job.id in self._pending or job.id in self._there
+        return not job.is_decided and job.attempt is not None and not known
+
+    def _come_of_age(self, job_id: str, place: _Place) -> None:
+        del self._young[job_id]
+        self._pending[job_id] = (place, True)
+        self._news.set()
 
     def _end(self, job_id: str) -> None:
+        if (timer := self._young.pop(job_id, None)) is not None:
+            timer.cancel()
         self._pending.pop(job_id, None)
         if (place := self._there.get(job_id)) is not None:
             self._pending[job_id] = (place, False)

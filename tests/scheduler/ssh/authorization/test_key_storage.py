@@ -12,6 +12,7 @@ import pytest
 
 from pai_scheduler.core.model import State
 from pai_scheduler.job.messages import msg
+from pai_scheduler.ssh.authorization import key_storage
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.hdfs.storage import HdfsStorage
@@ -30,6 +31,11 @@ class Wayward(FolderStorage):
     gate: asyncio.Event | None = None
     created = 0
 
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        #: set with the first file that is to be written
+        self.asked = asyncio.Event()
+
     async def create(
         self,
         path: StoragePath,
@@ -40,6 +46,7 @@ class Wayward(FolderStorage):
         permission: int | None = None,
     ) -> None:
         self.created += 1
+        self.asked.set()
         if self.down:
             raise StorageError(Problem.UNAVAILABLE, msg("The storage does not answer."))
         if self.gate is not None:
@@ -121,6 +128,7 @@ async def test_a_storage_that_does_not_answer_delays_no_job_and_has_the_key_late
     storage.down = True
     async with open_house(tmp_path, storage) as house:
         await house.begin("one")
+        await asyncio.wait_for(storage.asked.wait(), 60)
         storage.down = False
         await until_status(house, f"{FOLDER}/alice~one", 200)
 
@@ -130,6 +138,7 @@ async def test_keys_of_jobs_that_end_before_their_turn_are_not_written(tmp_path:
     storage.gate = asyncio.Event()
     async with open_house(tmp_path, storage) as house:
         await house.begin("one")
+        await asyncio.wait_for(storage.asked.wait(), 60)
         for number in range(5):
             name = f"short-{number}"
             await house.begin(name)
@@ -141,6 +150,35 @@ async def test_keys_of_jobs_that_end_before_their_turn_are_not_written(tmp_path:
         await until_status(house, "Container/alice/alice~two/ssh/keyFiles/alice~two.pub", 200)
         assert not (tmp_path / "files" / "Container/alice/alice~one").exists()
         assert storage.created == 4
+
+
+async def test_a_job_that_is_over_at_once_costs_the_storage_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = Wayward(tmp_path / "files")
+    # whatever takes its time here: it is over before its turn
+    monkeypatch.setattr(key_storage, "_FIRST_PUT", 3600)
+    async with open_house(tmp_path, storage) as house:
+        await house.begin("short")
+        await house.end("short")
+        monkeypatch.setattr(key_storage, "_FIRST_PUT", 0)
+        await house.begin("two")
+        await until_status(house, "Container/alice/alice~two/ssh/keyFiles/alice~two.pub", 200)
+        assert storage.created == 2
+        assert not (tmp_path / "files" / "Container/alice/alice~short").exists()
+
+
+async def test_the_key_of_a_job_that_a_stop_of_the_scheduler_overtook_comes_after_its_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_storage, "_FIRST_PUT", 3600)
+    async with open_house(tmp_path) as house:
+        await house.begin("one")
+        keys = house.service._key_files
+        assert keys is not None
+        await keys.close()
+        keys.start(house.service._writer.core.jobs.values())
+        await until_status(house, f"{FOLDER}/alice~one", 200)
 
 
 async def test_the_next_job_of_a_name_has_its_own_key(tmp_path: Path) -> None:
