@@ -92,6 +92,12 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             "`{halfLifeHours: 168}`: who has used less lately comes first; of what was used half counts "
             "after so many hours ([more](../users/virtual-clusters.md#fair-share-between-users))",
         ),
+        "leastAttained": (
+            "none",
+            "`{gpuHours: [1, 10, 100], leastRunSeconds: 600, promoteAfterHours: 168}`: who has had less "
+            "comes first, and stops others for it "
+            "([more](../users/virtual-clusters.md#who-has-had-less-comes-first))",
+        ),
     },
     "sharedFolders": {
         "name": ("**required**", "by which a job asks for it (`extras.sharedFolders`)"),

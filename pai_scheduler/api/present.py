@@ -194,6 +194,7 @@ class Presenter:
             "status": "STOPPED" if use.stopped else "RUNNING",
             "shorterFirst": use.shorter_first,
             "fairShareHours": use.fair_share_hours,
+            "levelGpuHours": list(use.level_gpu_hours),
         }
         if used_lately is not None:
             found["usedLately"] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from pai_scheduler.job.messages import msg
@@ -35,6 +36,20 @@ DEFAULT_SCHEDULES_PER_USER = 100
 
 
 @dataclass(frozen=True, slots=True)
+class LeastAttained:
+    """Levels by what a job has had so far; a job of a lower level stops those of a higher one.
+
+    `gpu_hours`: where the next level begins, rising; at least one.
+    """
+
+    gpu_hours: tuple[float, ...]
+    #: for so long nobody stops a job that has just started
+    run_seconds: int = 600
+    #: after such a wait a job begins anew in the lowest level
+    promote_hours: int = 168
+
+
+@dataclass(frozen=True, slots=True)
 class VirtualCluster:
     """A share of the cluster, in per cent of every resource: guaranteed, and at most.
 
@@ -57,6 +72,8 @@ class VirtualCluster:
     shorter_first: int = 0
     #: who has used less of it comes first; what was used counts half after so many hours. 0: no matter
     fair_share_hours: int = 0
+    #: who has had less of it comes first, and stops others for it; None: no matter
+    least_attained: LeastAttained | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +241,7 @@ _VIRTUAL_CLUSTER_FIELDS = (
     "maxRunSeconds",
     "shorterFirst",
     "fairShare",
+    "leastAttained",
 )
 #: a hundred years; more would be no decay
 _MOST_HOURS = 876_000
@@ -255,6 +273,10 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
         if shorter_first and fair_share:
             text = msg("fairShare and shorterFirst are two orders: choose one of them.")
             raise DefinitionError(f"{path}.fairShare", text)
+        least_attained = _least_attained(fields.get("leastAttained"), f"{path}.leastAttained")
+        if least_attained is not None and (shorter_first or fair_share):
+            text = msg("leastAttained, fairShare and shorterFirst are orders: choose one of them.")
+            raise DefinitionError(f"{path}.leastAttained", text)
         clusters[name] = VirtualCluster(
             name,
             capacity,
@@ -266,6 +288,7 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
             quota,
             shorter_first=shorter_first,
             fair_share_hours=fair_share,
+            least_attained=least_attained,
         )
     if "default" not in clusters:
         raise DefinitionError("virtualClusters", msg("There must be a virtual cluster named default."))
@@ -291,6 +314,30 @@ def _fair_share(document: object, path: str) -> int:
         )
         raise DefinitionError(f"{path}.halfLifeHours", text)
     return hours
+
+
+def _least_attained(document: object, path: str) -> LeastAttained | None:
+    if document is None:
+        return None
+    fields = read_mapping(document, path, ("gpuHours", "leastRunSeconds", "promoteAfterHours"))
+    hours = read_list(fields.get("gpuHours", []), f"{path}.gpuHours")
+    numbers = [float(one) for one in hours if isinstance(one, int | float) and not isinstance(one, bool)]
+    rising = all(low < high for low, high in pairwise([0.0, *numbers]))
+    if not numbers or len(numbers) != len(hours) or not rising or numbers[-1] > _MOST_HOURS:
+        text = msg(
+            "Say after how many GPU hours a job goes to the next level: rising numbers, for example [1, 10]."
+        )
+        raise DefinitionError(f"{path}.gpuHours", text)
+    run = read_number(fields, "leastRunSeconds", f"{path}.")
+    promote = read_number(fields, "promoteAfterHours", f"{path}.", least=1)
+    if promote is not None and promote > _MOST_HOURS:
+        raise DefinitionError(f"{path}.promoteAfterHours", msg("At most {most} hours.", most=_MOST_HOURS))
+    usual = LeastAttained(tuple(numbers))
+    return LeastAttained(
+        usual.gpu_hours,
+        usual.run_seconds if run is None else run,
+        usual.promote_hours if promote is None else promote,
+    )
 
 
 def _log_keeping(document: object) -> LogKeeping:

@@ -27,7 +27,7 @@ from .preemption import JobHolding, PreemptionPlanner
 from .proximity import rearrange
 from .queue import ShapeQueue, Standing
 from .quota import Bound, QuotaViolation
-from .ranks import QueuePosition
+from .ranks import QueuePosition, comes_to_stop
 from .reservations import Reservation, ReservedPlace
 from .soonest import SoonestPlanner
 from .state import SchedulerState, Shape
@@ -44,7 +44,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """Borrowing jobs are to be stopped, for another's sake."""
+    """Jobs are to be stopped, for another's sake: borrowing ones, or ones of its own virtual cluster."""
 
     victims: Sequence[str]
     beneficiary: str
@@ -137,7 +137,10 @@ class Dispatcher(SchedulerState):
         elif isinstance(found, QuotaViolation):
             if shape.preemptible and found.user is None:
                 self.queue.set(job_id, Standing.DEFERRED, within=False)
-            else:
+            elif not (
+                self._stops_its_own(self._waiting[job_id].virtual_cluster)
+                and self._preempt(job_id, decisions)
+            ):
                 self._give_way(job_id, Standing.OVER_LIMIT, within=False)
         elif shape.preemptible and ANY_GPU in shape.asked and self._is_limited(job_id):
             # there may be room on GPUs of a type of which the guarantee is used up: nobody is stopped then
@@ -152,7 +155,12 @@ class Dispatcher(SchedulerState):
         within = self.queue.is_within(job_id)
         if isinstance(found, list):
             self._start(job_id, found, now, decisions, borrows=True)
-        elif not (within and self._preempt(job_id, decisions)):
+        elif not (
+            self._preempt(job_id, decisions)
+            if within
+            else self._stops_its_own(self._waiting[job_id].virtual_cluster)
+            and self._preempt(job_id, decisions, Bound.MAXIMUM)
+        ):
             standing = Standing.OVER_LIMIT if isinstance(found, QuotaViolation) else Standing.BLOCKED
             self._give_way(job_id, standing, within=within)
 
@@ -201,17 +209,21 @@ class Dispatcher(SchedulerState):
 
     # -- what is kept for those who cannot start --------------------------------------------------------
 
-    def _preempt(self, job_id: str, decisions: list[Decision]) -> bool:
+    def _preempt(self, job_id: str, decisions: list[Decision], bound: Bound = Bound.GUARANTEE) -> bool:
         """Stop borrowing jobs of other virtual clusters for a job within its guarantee, where that helps.
+
+        Before them those of its own virtual cluster that yield to it; beyond its guarantee only these.
 
         What is ending anyway comes first: where that will do, nobody else is stopped.
         """
         cluster = self._waiting[job_id].virtual_cluster
-        borrowing = self.borrowing_elsewhere(cluster)
+        borrowing = self.borrowing_elsewhere(cluster) if bound is Bound.GUARANTEE else []
+        borrowing = [*self._yielding(job_id), *borrowing]
         ends = list(self.holdings.ending)
         if not borrowing and not any(holding.preempted for holding in ends):
             return False
-        plan = self._plan(job_id, Bound.GUARANTEE, [*ends, *borrowing], self._reservations_within())
+        kept = self._reservations_within() if bound is Bound.GUARANTEE else list(self.reservations)
+        plan = self._plan(job_id, bound, [*ends, *borrowing], kept)
         if plan is None:
             return False
         self._keep(job_id, plan)
@@ -222,6 +234,20 @@ class Dispatcher(SchedulerState):
         if victims:
             decisions.append(Preempt(victims, job_id))
         return True
+
+    def _yielding(self, job_id: str) -> list[JobHolding]:
+        """List whom a job of the same virtual cluster stops: the highest level first, the youngest."""
+        name = self._waiting[job_id].virtual_cluster
+        if not self._stops_its_own(name):
+            return []
+        waiting = self.queue.rank(job_id)[0]
+        found = [
+            (holding.yields, holding.since, holding)
+            for holding in self.holdings.of_cluster(name)
+            if not holding.ending and holding.yields is not None and comes_to_stop(waiting, holding.yields)
+        ]
+        found.sort(key=lambda entry: (-entry[0], -entry[1]))
+        return [holding for _, _, holding in found]
 
     def _reserve(self, job_id: str) -> bool:
         """Keep resources for a job that was overtaken too often, wherever it will fit soonest."""

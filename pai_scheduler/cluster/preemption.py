@@ -26,6 +26,8 @@ class JobHolding:
     ending: bool = False
     #: … for another job's sake
     preempted: bool = False
+    #: its precedence, where jobs of its own virtual cluster with a lower turn stop it; None: none does
+    yields: int | None = None
     #: by place in the gang
     tasks: dict[int, tuple[Demand, Assignment, Amounts]] = field(default_factory=dict)
 

@@ -21,6 +21,11 @@ def shift_of(turn: int) -> int:
     return turn * _PRIORITIES
 
 
+def comes_to_stop(waiting: int, running: int) -> bool:
+    """Return whether one stops another: its turn is lower, its priority no less."""
+    return waiting < running and waiting % _TURNS < running % _TURNS
+
+
 def precedence(priority: int, turn: int | None = None) -> int:
     """Return what comes before the order of submission: the higher priority, then the lower turn.
 

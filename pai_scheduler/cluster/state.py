@@ -124,6 +124,22 @@ class SchedulerState:
         self._waiting[job_id] = _Waiting(user, virtual_cluster, run_ms)
         shape = self.shape(user, virtual_cluster, gang, preemptible, run_ms)
         self._line_up(job_id, shape, rank, overtaken)
+        if self._stops_its_own(virtual_cluster):
+            # (others of its shape may be of higher levels, for which nobody is stopped)
+            self.queue.reopen_line(virtual_cluster, shape)
+
+    def yields(self, job_id: str, precedence: int | None) -> None:
+        """Know that those with a lower turn than this precedence may stop a job; None: nobody may."""
+        holding = self.holdings.get(job_id)
+        if holding is not None and holding.yields != precedence:
+            self.version += 1
+            holding.yields = precedence
+            name = holding.virtual_cluster
+            self.queue.reopen(lambda line: line.virtual_cluster == name)
+
+    def _stops_its_own(self, virtual_cluster: str) -> bool:
+        cluster = self.quota_accounting.clusters.get(virtual_cluster)
+        return cluster is not None and cluster.least_attained is not None
 
     def leave(self, job_id: str) -> None:
         """Take a job out of line, where it is."""

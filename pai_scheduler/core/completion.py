@@ -124,6 +124,16 @@ def preempt_verdict(virtual_cluster: str) -> Verdict:
     return Verdict(State.STOPPED, PREEMPTED, PREEMPTED, None, reason)
 
 
+def yield_verdict(virtual_cluster: str) -> Verdict:
+    """Return the verdict of an attempt that was stopped for a job of its own virtual cluster."""
+    reason = msg(
+        "Preempted: in virtual cluster {vc} jobs that have had less come first, and one of them needs its "
+        "resources.",
+        vc=virtual_cluster,
+    )
+    return Verdict(State.STOPPED, PREEMPTED, PREEMPTED, None, reason)
+
+
 def as_held(task: Task, event: Ended) -> Ended:
     """Return the end of a held task as its command had ended, whatever ended its container."""
     if task.held is None or task.held_cause is None:

@@ -13,6 +13,7 @@ from pai_scheduler.cluster.definition import (
     DEFAULT_DEBUG_HOLD_SECONDS,
     DEFAULT_MAINTENANCE_NOTICE_SECONDS,
     DEFAULT_OVERTAKE_LIMIT,
+    LeastAttained,
     VirtualCluster,
 )
 from pai_scheduler.cluster.demand import Demand
@@ -21,6 +22,7 @@ from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
 from pai_scheduler.cluster.maintenance import Maintenance
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.queue import Queue
+from pai_scheduler.cluster.ranks import precedence
 from pai_scheduler.cluster.state import Shape
 from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.job.exits import PREEMPTED
@@ -28,7 +30,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 
-from . import completion, event_texts, order, retry
+from . import attained, completion, event_texts, order, retry
 from .announcements import announcements
 from .durations import Durations
 from .events import (
@@ -391,9 +393,13 @@ class Core:
         outcome.virtual_clusters.update(event.changes)
         for job in self.jobs.values():
             # (as a restart would find it)
-            if job.id in self.queue and job.turn != (turn := self.turn(job.spec, job.created)):
+            if job.id in self.queue and job.turn != (turn := self._turn_of(job)):
                 job.turn = turn
                 self.dispatcher.rerank(job.id, job.rank)
+            if job.id in self.queue:
+                self._await_promotion(job, outcome)
+            elif job.attempt is not None and job.attempt.verdict is None:
+                self._watch_level(job, job.attempt, event.time, outcome)
 
     def _on_tick(self, event: Tick, outcome: Outcome) -> None:
         for job_id, timer in list(self.timers.due(event.time)):
@@ -406,9 +412,17 @@ class Core:
         attempt = job.attempt
         if timer is Timer.RETRY:
             outcome.jobs[job_id] = job
-            self._enqueue(job)
+            self._enqueue(job, outcome)
+        elif timer is Timer.PROMOTION:
+            if job.id in self.queue and job.turn:
+                # (the account stays: what it has had is told as it is)
+                job.uncounted, job.turn = job.attained, 0
+                outcome.jobs[job_id] = job
+                self.dispatcher.rerank(job_id, job.rank)
         elif attempt is None or attempt.verdict is not None:
             return
+        elif timer is Timer.LEVEL:
+            self._watch_level(job, attempt, time, outcome)
         elif timer is Timer.TIME_LIMIT:
             verdict = completion.time_limit_verdict(self.run_seconds(job.spec) or 0)
             # by its exit code it was stopped: only this tells it from a job that somebody stopped
@@ -433,6 +447,8 @@ class Core:
             outcome.jobs[other.id] = other
             if other.id in self.queue:
                 self.dispatcher.rerank(other.id, other.rank)
+            elif other.attempt is not None and other.attempt.verdict is None:
+                self._watch_level(other, other.attempt, event.time, outcome)
         if job in changed:
             text = order.message(job, event)
             self._tell(outcome, job, event.time, "reordered", text)
@@ -446,13 +462,53 @@ class Core:
             job.enter(SubState.RETRY_WAIT)
             self._wake(job, Timer.RETRY, job.not_before, outcome)
         else:
-            self._enqueue(job)
+            self._enqueue(job, outcome)
 
-    def _enqueue(self, job: Job) -> None:
+    def _policy(self, job: Job) -> LeastAttained | None:
+        cluster = self.dispatcher.quota_accounting.clusters.get(job.spec.virtual_cluster)
+        return None if cluster is None else cluster.least_attained
+
+    def _turn_of(self, job: Job) -> int | None:
+        policy = self._policy(job)
+        if policy is None:
+            return self.turn(job.spec, job.created)
+        return attained.level(policy, job.attained - job.uncounted)
+
+    def _await_promotion(self, job: Job, outcome: Outcome) -> None:
+        """See to it that a job of a higher level does not wait for ever."""
+        self.timers.cancel(job.id, Timer.PROMOTION)
+        policy = self._policy(job)
+        if policy is not None and job.turn:
+            ended = job.attempt.completed if job.attempt is not None else None
+            since = job.created if ended is None else ended
+            self._wake(job, Timer.PROMOTION, since + 3_600_000 * policy.promote_hours, outcome)
+
+    def _watch_level(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
+        """Tell for whom a job is stopped that has its resources, and look again when that changes."""
+        self.timers.cancel(job.id, Timer.LEVEL)
+        policy = self._policy(job)
+        if policy is None or not job.spec.may_be_interrupted:
+            self.dispatcher.yields(job.id, None)
+            return
+        begin = attempt.created + 1000 * policy.run_seconds
+        if time < begin:
+            self.dispatcher.yields(job.id, None)
+            self._wake(job, Timer.LEVEL, begin, outcome)
+            return
+        weight = attained.weight_of(job.spec, self.settings.default_storage_gb)
+        before = job.attained - job.uncounted
+        turn = attained.level(policy, before + weight * (time - attempt.created))
+        self.dispatcher.yields(job.id, precedence(job.present_priority, turn))
+        later = attained.next_level_at(policy, before, attempt.created, weight)
+        if coming := [moment for moment in later if moment > time]:
+            self._wake(job, Timer.LEVEL, coming[0], outcome)
+
+    def _enqueue(self, job: Job, outcome: Outcome) -> None:
         self.timers.cancel(job.id, Timer.RETRY)
         job.enter(SubState.QUEUED)
         job.not_before = None
-        job.turn = self.turn(job.spec, job.created)
+        job.turn = self._turn_of(job)
+        self._await_promotion(job, outcome)
         self.dispatcher.wait(
             job.id,
             job.user,
@@ -474,7 +530,11 @@ class Core:
                         job = self.jobs[victim]
                         # (a job that holds something has an attempt, and none that is ending is chosen)
                         if job.attempt is not None:
-                            verdict = completion.preempt_verdict(job.spec.virtual_cluster)
+                            name = job.spec.virtual_cluster
+                            if self.jobs[decision.beneficiary].spec.virtual_cluster == name:
+                                verdict = completion.yield_verdict(name)
+                            else:
+                                verdict = completion.preempt_verdict(name)
                             self._decide(job, job.attempt, verdict, time, outcome)
 
     def _start(self, job: Job, start: Start, time: int, outcome: Outcome) -> None:
@@ -497,6 +557,9 @@ class Core:
             for node in dict.fromkeys(assignment.node for assignment in start.assignments):
                 for window in self.cluster.uses[node].node.maintenance[:1]:
                     self._tell_maintenance(job, node, window, time, outcome)
+        self.timers.cancel(job.id, Timer.PROMOTION)
+        if self._policy(job) is not None:
+            self._watch_level(job, attempt, time, outcome)
 
     def _decide(
         self,
@@ -539,6 +602,10 @@ class Core:
     def _after_attempt(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
         """All tasks are over: let go of everything, then wait for the next attempt or be done."""
         attempt.completed = time
+        if self._policy(job) is not None:
+            weight = attained.weight_of(job.spec, self.settings.default_storage_gb)
+            job.attained += weight * (time - attempt.created)
+            outcome.jobs[job.id] = job
         outcome.attempts[job.id, attempt.number] = attempt
         outcome.instructions.append(ReleaseAttempt(job.id, attempt.number))
         if job.verdict is not None:
@@ -588,6 +655,8 @@ class Core:
                 self._limit_hold(job, task, outcome)
         if attempt.launched is not None and attempt.verdict is None:
             self._limit_time(job, attempt, outcome)
+        if attempt.verdict is None and self._policy(job) is not None:
+            self._watch_level(job, attempt, job.latest, outcome)
         tasks = attempt.tasks.values()
         if attempt.verdict is None and any(task.started is None and not task.state.ended for task in tasks):
             outcome.instructions.append(LaunchAttempt(job.id, attempt.number))

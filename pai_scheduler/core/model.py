@@ -122,6 +122,10 @@ class Job:
     turn: int | None = field(default=None, compare=False)
     #: how often a job behind it has started before it
     overtaken: int = 0
+    #: what its earlier attempts had, where jobs with less come first: eighths of a GPU for one ms
+    attained: int = 0
+    #: so much of that counts for its level no longer, as it waited for long
+    uncounted: int = 0
     state: State = State.WAITING
     sub_state: SubState = SubState.QUEUED
     completed: int | None = None

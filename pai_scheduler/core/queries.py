@@ -21,6 +21,7 @@ from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.job.validate import SpecError
 
+from .attained import GPU_HOUR
 from .machine import Core
 from .model import Job, State, SubState, Task
 
@@ -105,6 +106,8 @@ class VirtualClusterUse:
     shorter_first: int
     #: as `VirtualCluster.fair_share_hours`
     fair_share_hours: int
+    #: as `LeastAttained.gpu_hours`; empty: no levels
+    level_gpu_hours: tuple[float, ...]
 
 
 def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[str] = ()) -> Forecast:
@@ -328,6 +331,18 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
             hours=usage.gpu_hours(sharer, now),
             reason=_lacks(core, job, now),
         )
+    cluster = core.dispatcher.quota_accounting.clusters.get(job.spec.virtual_cluster)
+    if cluster is not None and cluster.least_attained is not None and job.turn is not None:
+        return msg(
+            "Waiting in virtual cluster {vc}, place {place} in the queue, where who has had less comes first "
+            "(level {level} of {levels}: {hours:.1f} GPU hours so far): {reason}",
+            vc=job.spec.virtual_cluster,
+            place=core.queue.position(job.id),
+            level=job.turn + 1,
+            levels=len(cluster.least_attained.gpu_hours) + 1,
+            hours=job.attained / GPU_HOUR,
+            reason=_lacks(core, job, now),
+        )
     return msg(
         "Waiting in virtual cluster {vc}, place {place} in the queue: {reason}",
         vc=job.spec.virtual_cluster,
@@ -441,6 +456,7 @@ def virtual_cluster_uses(
                 cluster.stopped,
                 cluster.shorter_first,
                 cluster.fair_share_hours,
+                () if cluster.least_attained is None else cluster.least_attained.gpu_hours,
             )
         )
     return found

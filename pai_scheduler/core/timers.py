@@ -13,6 +13,9 @@ class Timer(StrEnum):
     RETRY = "retry"
     TIME_LIMIT = "time-limit"
     HOLD = "hold"
+    #: it goes to a higher level, or may be stopped from now on; it waited long enough to go to the lowest
+    LEVEL = "level"
+    PROMOTION = "promotion"
 
 
 class Timers:

@@ -68,7 +68,10 @@ _MEANINGS: Mapping[int, Message] = {
     -7111: msg("The machine it ran on was lost."),
     -7112: _NO_RESOURCES,
     -7113: _NO_RESOURCES,
-    -7120: msg("It was stopped because a job within its own guaranteed share needed what it had borrowed."),
+    -7120: msg(
+        "It was stopped because a job that comes first needed its resources: one within its own guaranteed "
+        "share, or one of the same virtual cluster that has had less."
+    ),
     -7121: _MEMORY_BY_YARN,
     -7122: _MEMORY_BY_YARN,
     -7123: _KILLED_BY_YARN,

@@ -127,6 +127,11 @@ class JobSpec:
         return bool(self.extras.get("preemptible", True))
 
     @property
+    def may_be_interrupted(self) -> bool:
+        """Return whether its owner said that it may be stopped for others of its own virtual cluster too."""
+        return self.extras.get("preemptible") is True
+
+    @property
     def total_tasks(self) -> int:
         """Return the number of tasks in all roles."""
         return sum(role.task_number for role in self.task_roles)

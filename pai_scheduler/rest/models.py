@@ -621,6 +621,13 @@ class VirtualClusterInfo(TypedDict):
         Count,
         about("Who has used less comes first; half counts after so many hours; 0: first come, first served"),
     ]
+    levelGpuHours: Annotated[
+        list[float],
+        about(
+            "A job goes to the next level when it has had so many GPU hours; lower levels come first and "
+            "stop others; empty: no levels"
+        ),
+    ]
     usedLately: NotRequired[
         Annotated[UsedLately, about("Absent: it decides nothing here, or nobody has logged in to ask")]
     ]

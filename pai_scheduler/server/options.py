@@ -243,6 +243,11 @@ def _add_simulate(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="as if every job's time limit were so many times as long as it runs (without FACTOR: as long)",
     )
     command.add_argument(
+        "--checkpoints",
+        action="store_true",
+        help="as if all jobs wrote checkpoints: who is stopped goes on where it was, and may be for its own",
+    )
+    command.add_argument(
         "--estimates",
         action="store_true",
         help="estimate for each job that waits when it starts, and tell how true that was",

@@ -70,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
         settings,
         ends=not options.without_ends,
         estimate=options.estimates,
+        checkpoints=options.checkpoints,
         tell=_tell,
     )
     seconds = time.monotonic() - began

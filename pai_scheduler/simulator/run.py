@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Node
@@ -40,6 +40,8 @@ class Replayed:
     #: how often it was stopped for others, and for how long it had run in vain by then
     preemptions: int = 0
     lost_ms: int = 0
+    #: for how long it had run before its present attempt, and need not again, as it writes checkpoints
+    done_ms: int = 0
     #: it waited after its submission, and was said to start then; None: nobody knew
     asked: bool = False
     said: int | None = None
@@ -64,6 +66,7 @@ class _Simulation:
     curve: Curve
     observe: Observer | None
     ends: bool
+    checkpoints: bool
     #: what will happen: the number keeps the order in which it was found
     due: list[tuple[int, int, Event]] = field(default_factory=list)
     #: at which times the core is to be woken
@@ -110,7 +113,7 @@ class _Simulation:
             if not self.ends:
                 continue
             self.made += 1
-            end = Ended(task.ref, time + fared.job.run_ms, EndCause.EXITED, 0)
+            end = Ended(task.ref, time + fared.job.run_ms - fared.done_ms, EndCause.EXITED, 0)
             heapq.heappush(self.due, (end.time, self.made, end))
 
     def _note_end(self, event: Ended) -> None:
@@ -129,7 +132,11 @@ class _Simulation:
             # it was stopped for others, and waits again
             fared = self.replayed[job.id]
             fared.preemptions += 1
-            fared.lost_ms += event.time - (fared.started or event.time)
+            ran = 0 if fared.started is None else event.time - fared.started
+            if self.checkpoints:
+                fared.done_ms += ran
+            else:
+                fared.lost_ms += ran
             fared.started = None
             self.curve.come(fared.job)
 
@@ -143,21 +150,24 @@ def replay(
     ends: bool = True,
     observe: Observer | None = None,
     estimate: bool = False,
+    checkpoints: bool = False,
     tell: Callable[[int], None] | None = None,
 ) -> Replay:
     """Submit all jobs at their times and go on until nothing more happens.
 
     A job that never starts is left as it waits. `ends`: False lets no job end. `observe`: told of each
     attempt that gets its resources and each task that gives back its own; `estimate`: estimate for each job
-    that does not start at once when it will; `tell`: how many were submitted.
+    that does not start at once when it will; `checkpoints`: who is stopped for others goes on where it was,
+    and whoever may be stopped for other virtual clusters may be for its own; `tell`: how many were submitted.
     """
     core = Core(Cluster(nodes), settings, virtual_clusters)
     ordered = sorted(jobs, key=lambda job: job.submitted)
     replayed = {f"{number:x}": Replayed(job) for number, job in enumerate(ordered, 1)}
-    simulation = _Simulation(core, replayed, Curve(nodes), observe, ends)
+    simulation = _Simulation(core, replayed, Curve(nodes), observe, ends, checkpoints)
     coming = deque(replayed.items())
     due, count = simulation.due, 0
-    while coming or due:
+    # (what a job that has ended was to be woken for is no matter)
+    while coming or (due and core.jobs):
         times = [due[0][0]] if due else []
         if coming:
             times.append(coming[0][1].job.submitted)
@@ -173,7 +183,10 @@ def replay(
             came.append(job_id)
             count += 1
             simulation.curve.come(fared.job)
-            events.append(Submitted(time, job_id, fared.job.user, fared.job.spec, count))
+            spec = fared.job.spec
+            if checkpoints and fared.job.preemptible:
+                spec = replace(spec, extras={**spec.extras, "preemptible": True})
+            events.append(Submitted(time, job_id, fared.job.user, spec, count))
             if tell is not None and not count % _TOLD_EVERY:
                 tell(count)
         simulation.handle(events, time)

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.definition import LeastAttained, VirtualCluster
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.core.events import EndCause
@@ -51,6 +51,8 @@ def job_row(job: Job) -> dict[str, Any]:
         "doomed": job.doomed,
         "priority": job.priority,
         "overtaken": job.overtaken,
+        "attained": job.attained,
+        "uncounted": job.uncounted,
     }
 
 
@@ -58,7 +60,7 @@ def read_job(row: Sequence[Any], attempt: Attempt | None) -> Job:
     """Make a job of a row that begins with all columns of `jobs`, and of its last attempt."""
     # (by place: of a million at a start, a look for each column's name would be a third of the time)
     job_id, user, name, config, _, created, order, state, sub_state, completed, _, retries, *more = row
-    not_before, verdict, doomed, priority, overtaken, *_ = more
+    not_before, verdict, doomed, priority, overtaken, attained, uncounted, *_ = more
     return Job(
         id=job_id,
         user=_one_text(user),
@@ -75,6 +77,8 @@ def read_job(row: Sequence[Any], attempt: Attempt | None) -> Job:
         doomed=doomed,
         priority=priority,
         overtaken=overtaken,
+        attained=attained,
+        uncounted=uncounted,
     )
 
 
@@ -88,7 +92,10 @@ def read_virtual_cluster(row: Row) -> VirtualCluster | None:
     if row["document"] is None:
         return None
     fields: dict[str, Any] = json.loads(row["document"])
-    listed = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
+    listed: dict[str, Any] = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
+    levels = fields.get("least_attained")
+    if levels is not None:
+        listed["least_attained"] = LeastAttained(**(levels | {"gpu_hours": tuple(levels["gpu_hours"])}))
     return VirtualCluster(**(fields | listed))
 
 

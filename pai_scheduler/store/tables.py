@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0013"
+HEAD = "0014"
 
 metadata = MetaData()
 
@@ -48,6 +48,10 @@ jobs = Table(
     Column("doomed", Boolean, nullable=False),
     Column("priority", Integer),
     Column("overtaken", Integer, nullable=False, server_default="0"),
+    #: what its earlier attempts had: eighths of a GPU for one ms
+    Column("attained", BigInteger, nullable=False, server_default="0"),
+    #: so much of that counts for its level no longer, as it waited for long
+    Column("uncounted", BigInteger, nullable=False, server_default="0"),
     # a job that is being deleted leaves its name to the next one at once
     Index(
         "uq_jobs_user_name",

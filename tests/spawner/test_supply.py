@@ -41,6 +41,7 @@ def virtual_cluster(**changes: Any) -> VirtualClusterInfo:
         "status": "RUNNING",
         "shorterFirst": 0,
         "fairShareHours": 0,
+        "levelGpuHours": [],
     }
     return {**info, **changes}  # type: ignore[typeddict-item]
 

@@ -168,6 +168,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
         msg("SHORTER FIRST"),
         msg("FAIR SHARE"),
         msg("YOUR GPU HOURS LATELY"),
+        msg("LEVELS (GPU h)"),
     ]
     rows = [
         [
@@ -182,6 +183,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
             str(cluster["shorterFirst"] or "-"),
             f"{hours} h" if (hours := cluster["fairShareHours"]) else "-",
             f"{used['gpuHours']:.1f} ({used['percent']:g} %)" if (used := cluster.get("usedLately")) else "-",
+            ", ".join(f"{one:g}" for one in cluster["levelGpuHours"]) or "-",
         ]
         for name, cluster in clusters.items()
     ]

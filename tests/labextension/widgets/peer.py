@@ -364,6 +364,7 @@ class _VirtualClusters(_Handler):
             "status": "RUNNING",
             "shorterFirst": 0,
             "fairShareHours": 0,
+            "levelGpuHours": [],
         }
         self.answer({"default": cluster, "vision": cluster})
 

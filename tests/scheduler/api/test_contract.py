@@ -55,6 +55,7 @@ VC = {
     "maxCapacity": 100,
     "shorterFirst": 0,
     "fairShareHours": 0,
+    "levelGpuHours": [],
 }
 ROWS = [
     # POST /token

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from pai_scheduler.client.cli.show import virtual_clusters_table
 from pai_scheduler.client.rest import ApiError, Client
 from tests.scheduler.conftest import checked
 from tests.testbed.answers import check_answer
@@ -253,3 +254,23 @@ async def test_where_users_share_who_has_used_less_comes_first_and_everybody_is_
             cluster = (await client.virtual_clusters())["default"]
             assert cluster["fairShareHours"] == 168
             assert cluster["usedLately"]["percent"] == percent
+
+
+LEVELS = """
+nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 1}}]
+virtualClusters: {default: {capacity: 100, leastAttained: {gpuHours: [0.5, 10]}}}
+"""
+
+
+async def test_where_there_are_levels_who_waits_is_told_its_own(module_scheduler: StartScheduler) -> None:
+    scheduler = module_scheduler(cluster=LEVELS)
+    async with checked(Client(scheduler.url, "token-of-alice")) as alice:
+        for name in ("l1", "l2"):
+            await alice.submit(hello_job(name, taskRoles=SLEEPS))
+        (entry,) = (await alice.queue())["default"]
+        assert "who has had less comes first (level 1 of 3: 0.0 GPU hours so far)" in str(
+            entry["waitingReason"]
+        )
+        cluster = (await alice.virtual_clusters())["default"]
+        assert cluster["levelGpuHours"] == [0.5, 10]
+        assert "0.5, 10" in virtual_clusters_table({"default": cluster}, "en")

@@ -8,6 +8,7 @@ import yaml
 
 from pai_scheduler.cluster.definition import (
     Definition,
+    LeastAttained,
     LogKeeping,
     merge_nodes,
     parse_definition,
@@ -165,6 +166,40 @@ def test_limits_are_read_for_all_and_for_each_virtual_cluster() -> None:
     assert parse("defaults: {schedulesPerUser: 3}").schedules_per_user == 3
     assert Definition().schedules_per_user == 100
     assert (Definition().overtake_limit, Definition().debug_hold_seconds) == (20, 7 * 24 * 3600)
+
+
+def test_levels_are_read_and_what_makes_no_levels_is_refused() -> None:
+    def levels(text: str) -> LeastAttained | None:
+        return (
+            parse("virtualClusters: {default: {capacity: 60, " + text + "}}")
+            .virtual_clusters["default"]
+            .least_attained
+        )
+
+    assert levels("maxCapacity: 60") is None
+    assert levels("leastAttained: {gpuHours: [0.5, 10]}") == LeastAttained((0.5, 10.0), 600, 168)
+    read = levels("leastAttained: {gpuHours: [1], leastRunSeconds: 0, promoteAfterHours: 24}")
+    assert read == LeastAttained((1.0,), 0, 24)
+    for wrong, why in (
+        ("{}", "leastAttained.gpuHours: Say after how many GPU hours"),
+        ("{gpuHours: []}", "gpuHours: Say after how many"),
+        ("{gpuHours: 1}", "gpuHours: This must be a list"),
+        ("{gpuHours: [0, 1]}", "gpuHours: Say after how many"),
+        ("{gpuHours: [10, 1]}", "rising numbers"),
+        ("{gpuHours: [1, 1]}", "rising numbers"),
+        ("{gpuHours: [1, ten]}", "gpuHours: Say after how many"),
+        ("{gpuHours: [true]}", "gpuHours: Say after how many"),
+        ("{gpuHours: [.nan]}", "gpuHours: Say after how many"),
+        ("{gpuHours: [1000000]}", "gpuHours: Say after how many"),
+        ("{gpuHours: [1], leastRunSeconds: -1}", "leastRunSeconds: This must be a whole"),
+        ("{gpuHours: [1], promoteAfterHours: 0}", "promoteAfterHours: This must be a whole"),
+        ("{gpuHours: [1], promoteAfterHours: 1000000}", "promoteAfterHours: At most 876000 hours"),
+        ("{levels: 3}", "levels is not known here"),
+        ("{gpuHours: [1]}, shorterFirst: 1", "orders: choose one"),
+        ("{gpuHours: [1]}, fairShare: {halfLifeHours: 1}", "orders: choose one"),
+    ):
+        with pytest.raises(DefinitionError, match=why):
+            levels("leastAttained: " + wrong)
 
 
 def declared(**fields: Any) -> Definition:

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.definition import LeastAttained, VirtualCluster
 from pai_scheduler.cluster.feasibility import Fits, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.maintenance import Maintenance
@@ -30,6 +30,7 @@ from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.model import Job, State, SubState, Task
 from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.core.timers import Timer
+from pai_scheduler.job.exits import PREEMPTED
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.core.world import EndCause, World, make_node, make_role
 
@@ -82,18 +83,27 @@ JOB = st.fixed_dictionaries(
         ),
     }
 )
+#: a job of one GPU leaves the lowest level after 18 s
+LEVELS = LeastAttained((0.005, 0.05), run_seconds=5, promote_hours=1)
 SHARES = st.sampled_from(
     [
-        (100, 100, 0, 100, (3, 0)),
-        (50, 100, 50, 100, (3, 0)),
-        (50, 100, 50, 100, (0, 1)),
-        (60, 80, 40, 50, (0, 1)),
+        (100, 100, 0, 100, (3, 0), None),
+        (50, 100, 50, 100, (3, 0), None),
+        (50, 100, 50, 100, (0, 1), None),
+        (60, 80, 40, 50, (0, 1), None),
+        (50, 100, 50, 100, (0, 0), LEVELS),
+        (60, 80, 40, 50, (0, 0), LEVELS),
     ]
 ).map(
     lambda shares: (
         VirtualCluster("default", shares[0], shares[1], gpus_per_user=3, max_run_seconds=500),
         VirtualCluster(
-            "vision", shares[2], shares[3], shorter_first=shares[4][0], fair_share_hours=shares[4][1]
+            "vision",
+            shares[2],
+            shares[3],
+            shorter_first=shares[4][0],
+            fair_share_hours=shares[4][1],
+            least_attained=shares[5],
         ),
     )
 )
@@ -372,6 +382,12 @@ class RandomLife(RuleBasedStateMachine):
                     assert (job.sub_state is SubState.DEBUG_HELD) == held
         assert len(core.queue) == sum(job.sub_state is SubState.QUEUED for job in core.jobs.values())
         assert sleeping(core).keys() <= core.jobs.keys()
+
+    @invariant()
+    def who_may_not_be_stopped_for_others_is_not(self) -> None:
+        for job in self.world.core.jobs.values():
+            if job.attempt is not None and job.attempt.verdict is not None and not job.spec.preemptible:
+                assert job.attempt.verdict.exit_row != PREEMPTED
 
     @invariant()
     def a_gang_is_whole(self) -> None:

@@ -200,3 +200,21 @@ def test_where_users_share_the_column_user_decides_who_is_next(simulate: Simulat
         simulate("--jobs", str(tmp_path / "fared.csv"))
         ends.append((tmp_path / "fared.csv").read_text().splitlines()[-1].split(",")[4])
     assert ends == ["600.000", "200.000"]
+
+
+def test_with_levels_and_checkpoints_a_short_job_passes_a_long_one_that_goes_on_where_it_was(
+    simulate: Simulate, tmp_path: Path
+) -> None:
+    # one GPU: the long job has had two hours when the short one comes
+    (tmp_path / "jobs.csv").write_text("submitSeconds,runSeconds,gpus\n0,36000,1\n7200,60,1")
+    (tmp_path / "cluster.yaml").write_text(
+        "nodes: [{name: a, gpus: {t: 1}}]\n"
+        "virtualClusters: {default: {capacity: 100, leastAttained: {gpuHours: [1]}}}"
+    )
+
+    def ends(*more: str) -> list[str]:
+        simulate("--jobs", str(tmp_path / "fared.csv"), *more)
+        return [line.split(",")[4] for line in (tmp_path / "fared.csv").read_text().splitlines()[1:]]
+
+    assert ends("--checkpoints") == ["36060.000", "7260.000"]
+    assert ends() == ["36000.000", "36060.000"]

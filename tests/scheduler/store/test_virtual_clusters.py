@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.definition import LeastAttained, VirtualCluster
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.store.store import Store
 
@@ -19,6 +19,7 @@ VISION = VirtualCluster(
     max_run_seconds=3600,
     gpus_per_user=4,
     stopped=True,
+    least_attained=LeastAttained((0.5, 10.0), 0, 24),
 )
 
 
