@@ -83,7 +83,7 @@ def totals(say: Language, nodes: Sequence[NodeInfo]) -> str:
         words = (
             say_free(say, free, total)
             if resource == "cpus"
-            else say("{free} of {total} GB free", free=round(free / 1000), total=round(total / 1000))
+            else say("{free} of {total} GB free", free=round(free / 1024), total=round(total / 1024))
         )
         rows.append((name, total - free, total, words))
     return '<table class="pai-tasks pai-amounts"><tbody>' + "".join(map(_bar, rows)) + "</tbody></table>"
@@ -119,7 +119,7 @@ def machines(say: Language, nodes: Sequence[NodeInfo]) -> str:
                 state,
                 gpus,
                 say_free(say, *cpus),
-                say("{free} of {total} GB free", free=round(memory[0] / 1000), total=round(memory[1] / 1000)),
+                say("{free} of {total} GB free", free=round(memory[0] / 1024), total=round(memory[1] / 1024)),
             ]
         )
     return _table(say("Machines"), columns, rows)

@@ -73,4 +73,4 @@ def free_amount(nodes: Sequence[NodeInfo], resource: Literal["cpus", "memoryMB"]
 
 
 def _gb(megabytes: float) -> str:
-    return f"{megabytes / 1000:.1f}".removesuffix(".0")
+    return f"{megabytes / 1024:.1f}".removesuffix(".0")

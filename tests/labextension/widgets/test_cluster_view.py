@@ -35,7 +35,7 @@ def test_a_bar_is_as_long_as_what_is_used() -> None:
     shown = totals(EN, [NODE])
     assert 'max="2" value="1" aria-label="TITANX (simulated)"' in shown
     assert 'max="32" value="2" aria-label="CPUs"' in shown
-    assert "92 of 100 GB free" in shown
+    assert "90 of 98 GB free" in shown
 
 
 def test_a_closed_machine_says_why() -> None:

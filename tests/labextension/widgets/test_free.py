@@ -27,11 +27,11 @@ def test_a_lost_machine_has_nothing_that_is_free() -> None:
 
 def test_the_line_names_what_nobody_has_and_what_a_virtual_cluster_has_of_its_share() -> None:
     assert free_line(Language("en"), "vision", CLUSTER, [NODE]) == (
-        "Free: 30 of 32 CPUs, 92 of 100 GB memory, 1 of 1 P100, 1 of 2 TITANX (simulated). "
+        "Free: 30 of 32 CPUs, 89.8 of 97.7 GB memory, 1 of 1 P100, 1 of 2 TITANX (simulated). "
         "Virtual cluster vision holds 33.3 % of the cluster; it is guaranteed 40 %, and may hold 80 %."
     )
     assert free_line(Language("zh_CN"), "vision", CLUSTER, [NODE]).startswith(
-        "空闲：CPU 30/32，内存 92/100 GB，"
+        "空闲：CPU 30/32，内存 89.8/97.7 GB，"
     )
 
 
@@ -39,7 +39,7 @@ def test_what_a_lost_machine_had_is_not_free() -> None:
     lost: Any = {**NODE, "name": "node-b", "state": "LOST"}
     line = free_line(Language("en"), "vision", CLUSTER, [NODE, lost])
     assert line.startswith(
-        "Free: 30 of 64 CPUs, 92 of 200 GB memory, 1 of 2 P100, 1 of 4 TITANX (simulated)."
+        "Free: 30 of 64 CPUs, 89.8 of 195.3 GB memory, 1 of 2 P100, 1 of 4 TITANX (simulated)."
     )
 
 

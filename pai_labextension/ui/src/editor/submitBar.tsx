@@ -179,7 +179,7 @@ function Amount({
   const { kind, asked, free, total } = amount;
   const names = { gpus: trans.__('GPUs'), cpus: trans.__('CPUs'), memoryMB: trans.__('Memory') };
   const text = (value: number) =>
-    kind === 'memoryMB' ? trans.__('%1 GB', String(Math.round(value / 100) / 10)) : String(value);
+    kind === 'memoryMB' ? trans.__('%1 GB', String(Math.round((10 * value) / 1024) / 10)) : String(value);
   const isTooMuch = isKnown && asked > free;
   return (
     <div className={isTooMuch ? 'pai-mod-over' : undefined}>
