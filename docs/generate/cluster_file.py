@@ -98,6 +98,11 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             "comes first, and stops others for it "
             "([more](../users/virtual-clusters.md#who-has-had-less-comes-first))",
         ),
+        "placement": (
+            "pack",
+            "`pack`: what starts fills machines; `spread`: it gets the emptiest ones "
+            "([more](../users/virtual-clusters.md#pack-or-spread))",
+        ),
     },
     "sharedFolders": {
         "name": ("**required**", "by which a job asks for it (`extras.sharedFolders`)"),

@@ -8,6 +8,7 @@ from typing import Any
 from pai_scheduler.cluster.definition import DEFAULT_OVERTAKE_LIMIT
 from pai_scheduler.cluster.dispatch import MOST_RESERVATIONS
 from pai_scheduler.cluster.estimate import MOST_AHEAD
+from pai_scheduler.cluster.proximity import MOST_SPREAD
 from pai_scheduler.cluster.usage import AHEAD_MS, CORES_PER_GPU, EVERY_MS
 from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.order import ASSUMED_RUN_SECONDS
@@ -28,6 +29,7 @@ def facts(_locale: str) -> Mapping[str, Any]:
         "overtake_limit": DEFAULT_OVERTAKE_LIMIT,
         "assumed_days": ASSUMED_RUN_SECONDS // 86_400,
         "cores_per_gpu": CORES_PER_GPU,
+        "most_spread": f"{MOST_SPREAD:,}",
         "share_ahead_minutes": AHEAD_MS // 60_000,
         "share_every_seconds": EVERY_MS // 1000,
         "most_reservations": MOST_RESERVATIONS,

@@ -74,6 +74,8 @@ class VirtualCluster:
     fair_share_hours: int = 0
     #: who has had less of it comes first, and stops others for it; None: no matter
     least_attained: LeastAttained | None = None
+    #: what starts gets the emptiest machines, not those that it fills best
+    spreads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,7 @@ _VIRTUAL_CLUSTER_FIELDS = (
     "shorterFirst",
     "fairShare",
     "leastAttained",
+    "placement",
 )
 #: a hundred years; more would be no decay
 _MOST_HOURS = 876_000
@@ -289,6 +292,7 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
             shorter_first=shorter_first,
             fair_share_hours=fair_share,
             least_attained=least_attained,
+            spreads=_spreads(fields.get("placement"), f"{path}.placement"),
         )
     if "default" not in clusters:
         raise DefinitionError("virtualClusters", msg("There must be a virtual cluster named default."))
@@ -299,6 +303,16 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
         )
         raise DefinitionError("virtualClusters", text)
     return clusters
+
+
+def _spreads(value: object, path: str) -> bool:
+    if value not in (None, "pack", "spread"):
+        text = msg(
+            "Say pack (fill machines, so that whole ones stay free for large jobs) or spread (use the "
+            "emptiest ones first)."
+        )
+        raise DefinitionError(path, text)
+    return value == "spread"
 
 
 def _fair_share(document: object, path: str) -> int:

@@ -169,6 +169,10 @@ class Dispatcher(SchedulerState):
         if not (self._is_due(job_id) and self._may_reserve(job_id) and self._reserve(job_id)):
             self.queue.set(job_id, standing, within=within)
 
+    def _spreads(self, virtual_cluster: str) -> bool:
+        known = self.quota_accounting.clusters.get(virtual_cluster)
+        return known is not None and known.spreads
+
     def _is_limited(self, job_id: str) -> bool:
         return not self.quota_accounting.is_unlimited(self._waiting[job_id].virtual_cluster, Bound.GUARANTEE)
 
@@ -187,7 +191,8 @@ class Dispatcher(SchedulerState):
         self._started.append(StartedJob(waiting.virtual_cluster, rank, not borrows))
         self.queue.remove(job_id)
         barred = self.barred(shape)
-        best_fit, assignments = assignments, rearrange(self.cluster, shape.gang, assignments, barred)
+        best_fit, spreads = assignments, self._spreads(waiting.virtual_cluster)
+        assignments = rearrange(self.cluster, shape.gang, assignments, barred, emptiest=spreads)
         if assignments is not best_fit:
             # also where only some of it has left
             for node in dict.fromkeys(assignment.node for assignment in best_fit):

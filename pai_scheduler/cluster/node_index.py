@@ -110,6 +110,19 @@ class SizedNodes:
                 self._most = _larger(self._most, size)
         return best
 
+    def emptiest(self, asked: Size, but: Collection[int] = ()) -> int | None:
+        """Return the node that has room and most memory free, then cores, and is none of `but`."""
+        if any(map(gt, asked, self._most)):
+            return None
+        best: tuple[int, int, int] | None = None
+        for size, nodes in self._by_size.items():
+            if any(map(gt, asked, size)) or (best is not None and (size[1], size[0]) < best[:2]):
+                continue
+            number = nodes.first(but)
+            if number is not None and (best is None or (size[1], size[0], -number) > best):
+                best = size[1], size[0], -number
+        return None if best is None else -best[2]
+
     def numbers(self, asked: Size) -> Iterator[int]:
         """Return the nodes that have room."""
         for size, nodes in self._by_size.items():
@@ -185,6 +198,31 @@ class NodeIndex:
         """Return the node, and the type of its GPUs, where a task fits best: the fewest of the type free."""
         for count, gpu_type in sorted(self._enough(gpus, gpu_types)):
             number = self._by_gpus[gpu_type][count].first(asked, but)
+            if number is not None:
+                return number, gpu_type
+        return None
+
+    def emptiest_without_gpus(self, asked: Size, but: Collection[int] = ()) -> int | None:
+        """Return the node with most cores free, then memory, of those with the fewest GPUs free.
+
+        So tasks without GPUs are spread, and keep away from free GPUs all the same.
+        """
+        at = 0
+        while at < len(self._by_room):
+            gpus = self._by_room.peekitem(at)[0][0]
+            for room in self._by_room.irange((gpus, asked[0]), (gpus + 1,), (True, False), reverse=True):
+                number: int | None = self._by_room[room].emptiest(asked, but)
+                if number is not None:
+                    return number
+            at = self._by_room.bisect_left((gpus + 1,))
+        return None
+
+    def emptiest_with_gpus(
+        self, asked: Size, gpus: int, gpu_types: Iterable[str], but: Collection[int] = ()
+    ) -> tuple[int, str] | None:
+        """Return the node with most GPUs of a type free, then memory, then cores, and the type."""
+        for count, gpu_type in sorted(self._enough(gpus, gpu_types), key=lambda found: (-found[0], found[1])):
+            number = self._by_gpus[gpu_type][count].emptiest(asked, but)
             if number is not None:
                 return number, gpu_type
         return None

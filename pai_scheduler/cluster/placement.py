@@ -356,15 +356,35 @@ class Cluster:
         return self._best_fit(demand, gpu_types, beside)
 
     def first_with_room(
-        self, demand: Demand, gpu_type: str | None, beside: Collection[str], barred: Collection[int] = ()
+        self,
+        demand: Demand,
+        gpu_type: str | None,
+        beside: Collection[str],
+        barred: Collection[int] = (),
+        *,
+        emptiest: bool = False,
     ) -> FreeNodeResources | None:
-        """Return the node that fits a task best; its GPUs are of one type.
+        """Return the node that fits a task best, or the `emptiest` one with room; its GPUs are of one type.
 
         None of those `beside`, by name, nor of those `barred`, by number.
         """
         numbers = {self._uses[name].number for name in beside}.union(barred)
+        if emptiest:
+            return self._emptiest(demand, gpu_type, numbers)
         found = self._best_fit(demand, [gpu_type] if gpu_type else self.gpu_types, numbers)
         return None if found is None else found[0]
+
+    def _emptiest(
+        self, demand: Demand, gpu_type: str | None, beside: Collection[int]
+    ) -> FreeNodeResources | None:
+        self._file()
+        if not demand.gpus:
+            number = self._index.emptiest_without_gpus(_size(demand), beside)
+        else:
+            types = [gpu_type] if gpu_type else self.gpu_types
+            found = self._index.emptiest_with_gpus(_size(demand), demand.gpus, types, beside)
+            number = None if found is None else found[0]
+        return None if number is None else self._numbered[number]
 
     def _choose_ports(
         self, use: FreeNodeResources, requests: tuple[PortRequest, ...], kept: set[int]

@@ -4,6 +4,9 @@ Best fit (placement.py) has decided by then that the gang starts, and with GPUs 
 changed here. Near is one node, else one rack. It costs nothing where as much is left for others by best fit's
 own measure: of GPUs, as many blocks of every size; where the gang has tasks without GPUs, as many blocks of
 cores too, and as many cores beside free GPUs.
+
+In a virtual cluster that spreads, each task gets the emptiest node instead, also that of a job of one task.
+What starts, and when, is the same as without: only where it runs is another matter.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from .placement import Cluster, hardest_first
 #: Looks of one task at one node that one gang may take: some milliseconds.
 _MOST_LOOKS = 4_000
 #: Tasks of a gang that is spread: each passes over the nodes of those before it.
-_MOST_SPREAD = 1_000
+MOST_SPREAD = 1_000
 #: Blocks of cores are counted in these sizes: powers of two.
 _CORES = tuple(1 << n for n in range(1, 9))
 
@@ -56,12 +59,20 @@ class _Free:
 
 
 def rearrange(
-    cluster: Cluster, gang: Sequence[Demand], placed: list[Assignment], barred: Collection[int] = ()
+    cluster: Cluster,
+    gang: Sequence[Demand],
+    placed: list[Assignment],
+    barred: Collection[int] = (),
+    *,
+    emptiest: bool = False,
 ) -> list[Assignment]:
     """Return the places that a gang gets in the end, and book these instead of those it was given.
 
-    `barred`: nodes, by number, on which nothing of it may be.
+    `barred`: nodes, by number, on which nothing of it may be. `emptiest`: each task gets the emptiest node,
+    the tasks of one gang different ones as far as there are such.
     """
+    if emptiest:
+        return _spread(cluster, gang, placed, barred, emptiest=True)
     if len(gang) < 2:
         return placed
     if any(demand.spread for demand in gang):
@@ -177,11 +188,16 @@ class _Nearer:
 
 
 def _spread(
-    cluster: Cluster, gang: Sequence[Demand], placed: list[Assignment], barred: Collection[int]
+    cluster: Cluster,
+    gang: Sequence[Demand],
+    placed: list[Assignment],
+    barred: Collection[int],
+    *,
+    emptiest: bool = False,
 ) -> list[Assignment]:
     """Give the tasks of each role nodes of their own as far as there are such; all that fits, fits still."""
     before = _different(gang, placed)
-    if before == len(gang) or len(gang) > _MOST_SPREAD:
+    if (before == len(gang) and not emptiest) or len(gang) > MOST_SPREAD:
         return placed
     types = _types(cluster, placed)
     _release(cluster, gang, placed)
@@ -190,11 +206,11 @@ def _spread(
     for i in hardest_first(gang):
         demand, gpu_type = gang[i], types[i]
         here = used[demand.spread]
-        use = cluster.first_with_room(demand, gpu_type, here, barred)
+        use = cluster.first_with_room(demand, gpu_type, here, barred, emptiest=emptiest)
         if use is None and here:
             # every node with room has one: another round
             here.clear()
-            use = cluster.first_with_room(demand, gpu_type, here, barred)
+            use = cluster.first_with_room(demand, gpu_type, here, barred, emptiest=emptiest)
         if use is None:
             break
         here.add(use.node.name)

@@ -108,6 +108,8 @@ class VirtualClusterUse:
     fair_share_hours: int
     #: as `LeastAttained.gpu_hours`; empty: no levels
     level_gpu_hours: tuple[float, ...]
+    #: as `VirtualCluster.spreads`
+    spreads: bool
 
 
 def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[str] = ()) -> Forecast:
@@ -457,6 +459,7 @@ def virtual_cluster_uses(
                 cluster.shorter_first,
                 cluster.fair_share_hours,
                 () if cluster.least_attained is None else cluster.least_attained.gpu_hours,
+                cluster.spreads,
             )
         )
     return found

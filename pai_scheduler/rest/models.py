@@ -628,6 +628,10 @@ class VirtualClusterInfo(TypedDict):
             "stop others; empty: no levels"
         ),
     ]
+    placement: Annotated[
+        Literal["pack", "spread"],
+        about("pack: what starts fills machines; spread: it gets the emptiest ones"),
+    ]
     usedLately: NotRequired[
         Annotated[UsedLately, about("Absent: it decides nothing here, or nobody has logged in to ask")]
     ]

@@ -167,6 +167,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
         msg("STATE"),
         msg("SHORTER FIRST"),
         msg("FAIR SHARE"),
+        msg("PLACEMENT"),
         msg("YOUR GPU HOURS LATELY"),
         msg("LEVELS (GPU h)"),
     ]
@@ -182,6 +183,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
             cluster["status"],
             str(cluster["shorterFirst"] or "-"),
             f"{hours} h" if (hours := cluster["fairShareHours"]) else "-",
+            cluster["placement"],
             f"{used['gpuHours']:.1f} ({used['percent']:g} %)" if (used := cluster.get("usedLately")) else "-",
             ", ".join(f"{one:g}" for one in cluster["levelGpuHours"]) or "-",
         ]

@@ -232,7 +232,7 @@ async def test_where_shorter_jobs_come_first_pages_go_on_and_a_place_is_refused(
 
 FAIR_SHARE = """
 nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 1}}]
-virtualClusters: {default: {capacity: 100, fairShare: {halfLifeHours: 168}}}
+virtualClusters: {default: {capacity: 100, fairShare: {halfLifeHours: 168}, placement: spread}}
 """
 SLEEPS = [{"name": "main", "command": "sleep 600", "gpuNumber": 1}]
 
@@ -252,7 +252,7 @@ async def test_where_users_share_who_has_used_less_comes_first_and_everybody_is_
         assert "who has used less comes first (bob: 0.0 GPU hours lately)" in str(entries[0]["waitingReason"])
         for client, percent in ((first, 100), (second, 0)):
             cluster = (await client.virtual_clusters())["default"]
-            assert cluster["fairShareHours"] == 168
+            assert (cluster["fairShareHours"], cluster["placement"]) == (168, "spread")
             assert cluster["usedLately"]["percent"] == percent
 
 

@@ -163,6 +163,13 @@ def test_limits_are_read_for_all_and_for_each_virtual_cluster() -> None:
     ):
         with pytest.raises(DefinitionError, match=why):
             parse("virtualClusters: {default: {capacity: 60, " + wrong + "}}")
+    for placement, spreads in (("pack", False), ("spread", True)):
+        found = parse("virtualClusters: {default: {capacity: 60, placement: " + placement + "}}")
+        assert found.virtual_clusters["default"].spreads is spreads
+    assert default.spreads is False
+    for wrong in ("wide", "[spread]", "true"):
+        with pytest.raises(DefinitionError, match=r"default.placement: Say pack"):
+            parse("virtualClusters: {default: {capacity: 60, placement: " + wrong + "}}")
     assert parse("defaults: {schedulesPerUser: 3}").schedules_per_user == 3
     assert Definition().schedules_per_user == 100
     assert (Definition().overtake_limit, Definition().debug_hold_seconds) == (20, 7 * 24 * 3600)

@@ -560,3 +560,14 @@ def test_jobs_of_all_users_share_a_shape_unless_there_is_a_quota() -> None:
     assert shape("a", "x", [gpu()], True) == shape("b", "x", [gpu()], True)
     assert shape("a", "x", [gpu()], True) != shape("a", "x", [gpu()], False)
     assert shape("a", "y", [gpu()], True) != shape("b", "y", [gpu()], True)
+
+
+def test_only_jobs_of_a_virtual_cluster_that_spreads_get_the_emptiest_nodes() -> None:
+    clusters = (VirtualCluster("x", 50, spreads=True), VirtualCluster("y", 50))
+    harness = Harness(*(gpu_node(name) for name in "abc"), clusters=clusters)
+    for number in range(4):
+        harness.queue(f"x{number}", gpu(), vc="x")
+    harness.queue("y0", gpu(), vc="y")
+    decisions = harness.dispatcher.decide(7)
+    starts = {one.job_id: one.assignments[0].node for one in decisions if isinstance(one, Start)}
+    assert starts == {"x0": "a", "x1": "b", "x2": "c", "x3": "a", "y0": "a"}

@@ -123,3 +123,26 @@ def test_where_equal_tasks_cannot_have_room_counting_may_say_so_and_never_else(
     counted = held[""] if not gpus else sum(min(held[gpu_type], most[gpu_type]) for gpu_type in TYPES)
     assert index.may_hold(asked, gpus, most, wanted) == (counted >= wanted)
     assert set(index.with_room(asked, gpus, TYPES)) == with_room
+
+
+@given(st.lists(st.tuples(SIZES, GPUS), max_size=20), SIZES, st.integers(1, 3), st.sets(st.integers(0, 5)))
+def test_the_emptiest_node_is_that_of_a_look_at_every_node(
+    nodes: list[tuple[tuple[int, int, int], dict[str, int]]],
+    asked: tuple[int, int, int],
+    gpus: int,
+    but: set[int],
+) -> None:
+    index = NodeIndex(TYPES)
+    for number, (size, free) in enumerate(nodes):
+        index.add(number, size, tuple(free.items()))
+    fitting = [
+        (number, size, free)
+        for number, (size, free) in enumerate(nodes)
+        if number not in but and all(have >= much for have, much in zip(size, asked, strict=True))
+    ]
+    without = min(((sum(free.values()), -size[0], -size[1], n) for n, size, free in fitting), default=None)
+    assert index.emptiest_without_gpus(asked, but) == (None if without is None else without[-1])
+    having = [entry for entry in fitting if entry[2].get("K80", 0) >= gpus]
+    best = min(((-free["K80"], -size[1], -size[0], n) for n, size, free in having), default=None)
+    expected = None if best is None else (best[-1], "K80")
+    assert index.emptiest_with_gpus(asked, gpus, ["K80"], but) == expected

@@ -219,3 +219,79 @@ def test_spreading_never_uses_fewer_nodes_than_best_fit(nodes: list[Node], gang:
     if placed is not None:
         before = {one.node for one in placed}
         assert len({one.node for one in rearrange(cluster, gang, placed)}) >= len(before)
+
+
+def emptied(cluster: Cluster, gang: list[Demand]) -> list[str]:
+    placed = cluster.place(gang)
+    assert placed is not None
+    return [assignment.node for assignment in rearrange(cluster, gang, placed, emptiest=True)]
+
+
+def test_who_spreads_gets_the_nodes_with_most_gpus_free_in_turn() -> None:
+    cluster = Cluster(racked("", "", ""))
+    found = [emptied(cluster, [make_demand(gpus=1)])[0] for _ in range(6)]
+    assert [set(found[:3]), set(found[3:])] == [{"n0", "n1", "n2"}] * 2
+    assert {use.free_gpus for use in cluster.uses.values()} == {6}
+
+
+def test_of_nodes_with_as_many_gpus_free_that_with_most_memory_is_the_emptiest() -> None:
+    nodes = [make_node(f"n{i}", 8, memory, gpus={"P100": 2}) for i, memory in enumerate((4000, 9000, 6000))]
+    assert emptied(Cluster(nodes), [make_demand(gpus=1)]) == ["n1"]
+
+
+def test_the_tasks_of_a_gang_that_spreads_get_different_nodes_as_far_as_there_are_such() -> None:
+    cluster = Cluster(racked("r1", "r1", "r2"))
+    assert Counter(emptied(cluster, [make_demand(gpus=1)] * 5)).most_common() == [
+        ("n0", 2),
+        ("n1", 2),
+        ("n2", 1),
+    ]
+
+
+def test_tasks_without_gpus_that_spread_keep_away_from_free_gpus() -> None:
+    nodes = [make_node("a", 8, gpus={"P100": 4}), make_node("b", 4), make_node("c", 6)]
+    cluster = Cluster(nodes)
+    assert [emptied(cluster, [make_demand(cpus=2)])[0] for _ in range(6)] == ["c", "b", "c", "b", "c", "a"]
+
+
+def test_a_node_on_which_nothing_of_it_may_be_is_never_the_emptiest() -> None:
+    cluster, gang = Cluster(racked("", "")), [make_demand(gpus=1)]
+    placed = cluster.place(gang, barred=frozenset({0}))
+    assert placed is not None
+    assert [one.node for one in rearrange(cluster, gang, placed, {0}, emptiest=True)] == ["n1"]
+
+
+@given(data=st.data(), nodes=NODES, shares_host_ports=st.booleans())
+def test_what_spreads_fits_has_the_same_types_and_comes_back_whole(
+    data: st.DataObject, nodes: list[Node], shares_host_ports: bool
+) -> None:
+    cluster = Cluster(nodes, shares_host_ports=shares_host_ports)
+    running: list[tuple[Demand, Assignment]] = []
+    before = free(cluster)
+    for gang in data.draw(st.lists(gangs(""), max_size=3)):
+        placed = cluster.place(gang)
+        if placed is None:
+            continue
+        types = [{cluster.uses[one.node].gpu_types[i] for i in one.gpus} for one in placed]
+        moved = rearrange(cluster, gang, placed, emptiest=True)
+        check_placed(nodes, gang, moved)
+        assert types == [{cluster.uses[one.node].gpu_types[i] for i in one.gpus} for one in moved]
+        assert len({one.node for one in moved}) >= len({one.node for one in placed})
+        running += zip(gang, moved, strict=True)
+        given = Counter((one.node, index) for _, one in running for index in one.gpus)
+        assert all(count == 1 for count in given.values())
+        assert all(use.cpus >= 0 and use.memory_mb >= 0 for use in cluster.uses.values())
+    for demand, assignment in running:
+        cluster.release(demand, assignment)
+    assert free(cluster) == before
+
+
+@given(gang_list=st.lists(gangs(""), max_size=6))
+def test_on_one_node_the_same_gangs_start_whether_they_spread_or_not(gang_list: list[list[Demand]]) -> None:
+    clusters = [Cluster([make_node("a", 8, 16_000, gpus={"P100": 4, "K80": 2})]) for _ in range(2)]
+    for gang in gang_list:
+        places = [cluster.place(gang) for cluster in clusters]
+        assert (places[0] is None) == (places[1] is None)
+        if places[1] is not None:
+            rearrange(clusters[1], gang, places[1], emptiest=True)
+        assert free(clusters[0]) == free(clusters[1])
