@@ -47,6 +47,8 @@ virtualClusters:
 #: the label of the peer's containers; the value names its turn
 _PEER = "containers-benchmark"
 _MEMORY_MB = 100
+#: how often, once a second, the removal of a network is tried
+_REMOVAL_TRIES = 30
 _PATIENCE_SECONDS = 120
 
 
@@ -277,8 +279,21 @@ async def _measure(at_once: int, containers: int, rounds: int) -> Way:
                     found.apart.append(await _by_docker(docker, cpu, image, containers, at_once, network.id))
             finally:
                 await asyncio.to_thread(ours.close)
-                await network.delete()
+                await _remove(network)
     return found
+
+
+async def _remove(network: aiodocker.networks.DockerNetwork) -> None:
+    """Remove a network: Docker may let go of it only after it has told the end of its last container."""
+    for left in reversed(range(_REMOVAL_TRIES)):
+        try:
+            await network.delete()
+        except aiodocker.DockerError:
+            if not left:
+                raise
+            await asyncio.sleep(1)
+        else:
+            return
 
 
 def rows(*, short: bool) -> Iterator[Row]:
