@@ -114,6 +114,8 @@ class TransferPanel(widgets.VBox):
         text = self._say("{place} is there already. Replace what differs in it?", place=place)
         self.question.value = notice(text, "warning")
         self._on_yes = on_yes
+        # who asks is over, and the answer may begin a transfer at once
+        self._running = None
         show(self.confirm, True)
 
     def _answered(self, yes: bool) -> None:
@@ -157,10 +159,11 @@ class TransferPanel(widgets.VBox):
         show(self.confirm, False)
         self._running = self._background.spawn(work, "pai-transfer")
         if self._running is not None:
-            self._running.add_done_callback(lambda _task: self._over())
+            self._running.add_done_callback(self._over)
 
-    def _over(self) -> None:
-        self._running = None
+    def _over(self, task: asyncio.Task[Any]) -> None:
+        if self._running is task:
+            self._running = None
 
     def _cancel(self) -> None:
         if self._running is not None:

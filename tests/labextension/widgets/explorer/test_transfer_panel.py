@@ -60,6 +60,23 @@ async def test_what_is_chosen_comes_down_and_replaces_nothing_unasked(
     assert own.read_text() == "new"
 
 
+async def test_a_question_is_answered_the_moment_it_is_asked(
+    view: ExplorerView, files: FilesClient, tmp_path: Path
+) -> None:
+    await files.write("/alice/a.txt", b"new")
+    await until(lambda: view.path)
+    panel = view.transfers
+    view.look_again()
+    await shown(view, "a.txt")
+    view.choose("a.txt")
+    panel.local.value = str(tmp_path)
+    (tmp_path / "a.txt").write_text("own, older")
+    panel.confirm.layout.observe(lambda _: panel.yes.click() if visible(panel.confirm) else None, "display")
+    panel.fetch.click()
+    await until(lambda: "Downloaded to" in panel.outcome.value)
+    assert (tmp_path / "a.txt").read_text() == "new"
+
+
 async def test_without_a_folder_a_download_goes_where_the_notebook_is(
     view: ExplorerView, files: FilesClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
