@@ -66,7 +66,13 @@ async def test_the_documents_jupyter_job_unchanged_gives_a_notebook(cluster, pro
                 break
         # the page waits by itself until Jupyter listens
         await page.goto(f"{server.base_url}pai/ports/alice/{name}/task_1-0/jupyter/?token={BROWSER_TOKEN}")
-        await page.locator("#new-dropdown-button").click()
+        button = page.locator("#new-dropdown-button")
+        try:
+            await expect(button).to_be_visible(timeout=40_000)
+        except AssertionError:
+            # it gives up on its own scripts after 30 s, and shows nothing until it is loaded again
+            await page.reload()
+        await button.click()
         async with page.context.expect_page() as opened:
             await page.locator("#new-menu").get_by_text("Python 3").click()
         notebook = await opened.value
