@@ -116,21 +116,27 @@ def ports_verdict() -> Verdict:
 
 def preempt_verdict(virtual_cluster: str) -> Verdict:
     """Return the verdict of an attempt that was stopped because others need what it had borrowed."""
-    reason = msg(
-        "Preempted: virtual cluster {vc} had borrowed its resources, and another one, to which they are "
-        "guaranteed, needs them.",
-        vc=virtual_cluster,
+    return _preempted(
+        msg(
+            "Preempted: virtual cluster {vc} had borrowed its resources, and another one, to which they are "
+            "guaranteed, needs them.",
+            vc=virtual_cluster,
+        )
     )
-    return Verdict(State.STOPPED, PREEMPTED, PREEMPTED, None, reason)
 
 
 def yield_verdict(virtual_cluster: str) -> Verdict:
     """Return the verdict of an attempt that was stopped for a job of its own virtual cluster."""
-    reason = msg(
-        "Preempted: in virtual cluster {vc} jobs that have had less come first, and one of them needs its "
-        "resources.",
-        vc=virtual_cluster,
+    return _preempted(
+        msg(
+            "Preempted: in virtual cluster {vc} jobs that have had less come first, and one of them needs "
+            "its resources.",
+            vc=virtual_cluster,
+        )
     )
+
+
+def _preempted(reason: Message) -> Verdict:
     return Verdict(State.STOPPED, PREEMPTED, PREEMPTED, None, reason)
 
 
