@@ -17,6 +17,7 @@ from pai_scheduler.job.task import TaskRef
 from .connection import DockerApi
 from .create import ContainerCreator
 from .disk import ContainerDisks
+from .file_news import DockerFiles
 from .hold import Holds
 from .images import Images
 from .runtime import Runtime
@@ -47,6 +48,8 @@ class EngineContext:
     #: most bytes of one task's log
     log_bytes: int
     emit: Callable[[EngineEvent], None]
+    #: where Docker keeps each container's own files, if that is open to us, and who tells of changes in them
+    docker_files: DockerFiles | None
     #: called when a task's log has grown
     on_output: Callable[[TaskRef], None]
     #: whether the daemon is on this machine, and so can mount its folders

@@ -34,6 +34,7 @@ from .container_engine import ContainerEngine
 from .context import EngineContext
 from .create import ContainerCreator
 from .disk import ContainerDisks
+from .file_news import DockerFiles, FileNews
 from .hold import Holds
 from .home import PROBE, cannot_limit
 from .images import Images
@@ -126,6 +127,7 @@ class DockerEngine(ContainerEngine):
         guard = RegistryCheck(registries or Registries(), [IPv4Network(subnet_pool)], self._api.host)
         self._images = Images(self._api, data_dir / "private-images", guard)
         self._meter = UsageMeter(self._api)
+        self._news = FileNews()
         self._instance = instance or instance_mark(data_dir)
         self._on_output = on_output or (lambda _: None)
         self._counts_containers = counts_containers
@@ -207,6 +209,7 @@ class DockerEngine(ContainerEngine):
             holds=Holds(self._data_dir / "holds"),
             data_dir=self._data_dir,
             log_bytes=log_bytes,
+            docker_files=await self._open_files(),
             emit=self._queue.put_nowait,
             on_output=self._on_output,
             is_local=self._is_local,
@@ -216,6 +219,14 @@ class DockerEngine(ContainerEngine):
         self._watching = asyncio.create_task(self._watch(watched))
         self._pulse = asyncio.create_task(self._feel_pulse())
         await watched.wait()
+
+    async def _open_files(self) -> DockerFiles | None:
+        """Find Docker's own files of containers; None where this process may not read them."""
+        folder = Path(str(self._info.get("DockerRootDir", ""))) / "containers"
+        if not self._is_local or not os.access(folder, os.R_OK | os.X_OK):
+            return None
+        await self._news.start()
+        return DockerFiles(folder, self._news)
 
     async def _bring_runtime(self) -> None:
         """Bring what tasks are logged into with, and with its image the walls between their networks."""
@@ -275,6 +286,7 @@ class DockerEngine(ContainerEngine):
         if self._around is not None:
             self._around.disks.close()
         self._meter.close()
+        self._news.close()
         await self._networks.close()
         await self._images.close()
         await self._api.close()

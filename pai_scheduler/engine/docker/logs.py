@@ -4,18 +4,19 @@ Docker sends every line (or 16 KiB of one) as a frame with its time in ns. Each 
 the task's log, so the log itself tells up to which frame it goes. Docker's own log is rotated; to follow one
 over a rotation loses and doubles lines (Docker 20.10), so it is read from the newest known frame to its end,
 again whenever the container has written. Where that frame was rotated away, a line in the log says so.
+
+Where Docker's files are open to this process they are read themselves (`recorded.py`), from the same frame
+on, and Docker is asked as soon as anything about them is not as it should be.
 """
 
 from __future__ import annotations
 
 import asyncio
-import calendar
 import contextlib
-import struct
+import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,12 +28,11 @@ from pai_scheduler.engine.logs.reader import MERGED, STREAMS, Piece, TaskLog
 from pai_scheduler.engine.logs.writer import TaskLogWriter
 
 from .connection import DaemonUnreachableError, DockerApi
+from .file_news import DockerFiles, FileNews
+from .frames import Frame, Mark, Search, parse_frames
 from .output import PIECE, Output
+from .recorded import CURRENT, RecordedLog, UnreadableLogError
 
-#: stream number (1 stdout, 2 stderr), length of what follows
-_HEADER = struct.Struct(">BxxxL")
-#: "2026-01-02T03:04:05.123456789Z " stands before each frame's bytes.
-_TIME_LENGTH = 31
 _RETRY_SECONDS = 0.5
 #: Docker's files of one log, and the least and the largest size of one (bytes).
 _FILES, _LEAST_FILE, _LARGEST_FILE = 4, 2**24, 2**28
@@ -50,80 +50,12 @@ _NEWLINE = ord("\n")
 GAP = b"[some output is missing here: more was written than Docker keeps while the scheduler was away]\n"
 
 
-#: What Docker recorded at once: its time in ns, its stream (0 stdout, 1 stderr), and the bytes.
-Frame = tuple[int, int, bytes]
 #: Frames are taken apart beside the loop, but never by so many threads that it has no turn.
 _THREADS = ThreadPoolExecutor(2, "container-logs")
 
 T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """The newest known frame: the `number`-th with this time in this stream (a long line has many)."""
-
-    time_ns: int
-    stream: int
-    number: int
-    #: The line may go on in another frame with the same time.
-    goes_on: bool
-
-
-class _Search:
-    """Finds in the last `tail` frames (0: in all) those that are newer than the newest known one."""
-
-    def __init__(self, mark: Mark | None, tail: int) -> None:
-        self.mark, self._tail = mark, tail
-        self.found = mark is None
-        #: how many frames have the mark's time, and how many there were in all
-        self.seen = self.total = 0
-        #: too few were asked for: the mark may be before them
-        self.is_in_vain = False
-        self._preceded = False
-
-    def new_of(self, frames: Sequence[Frame]) -> Sequence[Frame]:
-        """Return the new ones of the next frames."""
-        self.total += len(frames)
-        mark = self.mark
-        if self.found or mark is None:
-            return frames
-        for position, (time_ns, stream, _) in enumerate(frames):
-            if stream != mark.stream:
-                continue
-            if time_ns == mark.time_ns:
-                if self._tail and not self._preceded and (mark.goes_on or mark.number > 1):
-                    self.is_in_vain = True  # it may begin within a long line
-                    break
-                self.seen += 1
-                if self.seen == mark.number:
-                    self.found = True
-                    return frames[position + 1 :]
-            elif self.seen:  # Docker has less of that line than there was
-                self.found = True
-                return frames[position:]
-            else:
-                self._preceded = True
-        return ()
-
-
-def parse_frames(received: bytes) -> tuple[list[Frame], int]:
-    """Take Docker's stream of frames apart; return the whole ones, and how many bytes they are."""
-    frames: list[Frame] = []
-    begin, size = 0, len(received)
-    text, seconds = b"", 0
-    while begin + _HEADER.size <= size:
-        stream, length = _HEADER.unpack_from(received, begin)
-        payload = begin + _HEADER.size
-        end = payload + length
-        if end > size:
-            break
-        if (now := received[payload : payload + 19]) != text:
-            text, seconds = now, _seconds(now)
-        # only the forgotten end of a line leaves nothing but the time
-        data = received[payload + _TIME_LENGTH : end] or b"\n"
-        frames.append((seconds + int(received[payload + 20 : payload + 29]), stream - 1, data))
-        begin = end
-    return frames, begin
+_log = logging.getLogger(__name__)
 
 
 def file_size(limit: int) -> int:
@@ -141,7 +73,8 @@ class LogFollower:
     """Copies one container's log into `folder`, of which it keeps at most `limit` bytes.
 
     `on_notice` is called once for each thing that is to be said of it: a full disk lost some, or more was
-    written than is kept. `on_output` is called when the log has grown.
+    written than is kept. `on_output` is called when the log has grown. `files`: where Docker itself keeps
+    logs (None: Docker is to be asked).
     """
 
     def __init__(
@@ -152,11 +85,17 @@ class LogFollower:
         limit: int,
         on_notice: Callable[[Notice], None],
         on_output: Callable[[], None] = lambda: None,
+        files: DockerFiles | None = None,
     ) -> None:
         self._api, self._container, self._folder, self._limit = api, container, folder, limit
         self._on_notice, self._on_output = on_notice, on_output
         self._said: set[Notice] = set()
-        self._output = Output(api, container, file_size(limit) // 2)
+        self._window = file_size(limit) // 2
+        self._output = Output(api, container, self._window)
+        self._files = files
+        self._recorded: RecordedLog | None = None
+        self._search: Search | None = None
+        self._holding: asyncio.Task[None] | None = None
         self._writer: TaskLogWriter | None = None
         #: By stream: the time of a line whose end is still to be written, or None.
         self._open_lines: list[int | None] = []
@@ -174,9 +113,12 @@ class LogFollower:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+        self._leave_files()
 
     async def follow(self) -> None:
         """Copy what there is and what comes, until cancelled; breaks are bridged."""
+        if self._files is not None:
+            await self._follow_files(self._files.log_folder(self._container), self._files.news)
         async with asyncio.TaskGroup() as both:
             both.create_task(self._copy_news())
             both.create_task(self._listen())
@@ -200,6 +142,26 @@ class LogFollower:
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return self._copied > before
+
+    async def _follow_files(self, folder: Path, news: FileNews) -> None:
+        """Copy from Docker's own files, until something about them is not as it should be."""
+        clock = asyncio.get_running_loop().time
+        grown = asyncio.Event()
+        try:
+            while self._files is not None:
+                # before it is read: what is written meanwhile is told of
+                grown.clear()
+                if not news.watch(folder / CURRENT, grown):
+                    self._leave_files()
+                    break
+                read_at = clock()
+                await self._copy_through()
+                await grown.wait()
+                if (early := read_at + _GATHER_SECONDS - clock()) > 0:
+                    await asyncio.sleep(early)
+        finally:
+            news.dismiss(grown)
+            self._let_write()
 
     async def _listen(self) -> None:
         while True:
@@ -226,6 +188,8 @@ class LogFollower:
         # one for as long as possible: to open a long log means to look for its end
         if self._writer is None:
             self._open()
+        if self._files is not None and await self._copy_files(self._files.log_folder(self._container)):
+            return
         tail = min(self._output.frames + _SPARE, _MOST)
         self._output.reading()
         try:
@@ -234,6 +198,53 @@ class LogFollower:
         except aiodocker.DockerError as error:
             if error.status != 404:
                 raise DaemonUnreachableError(error.message) from error
+
+    async def _copy_files(self, folder: Path) -> bool:
+        """Copy what Docker's files have; False, and never again, where they cannot be read on."""
+        try:
+            while (behind := await _in_thread(self._take_recorded, folder)) is not None:
+                self._say_notices()
+                self._on_output()
+                self._hold_back(behind)
+        except UnreadableLogError as error:
+            _log.info("the log of container %s is asked of Docker: %s", self._container, error)
+            self._leave_files()
+            return False
+        self._let_write()
+        return True
+
+    def _take_recorded(self, folder: Path) -> int | None:
+        """Keep what is new of the next frames in Docker's files; return the bytes beyond (None: the end)."""
+        if self._recorded is None or self._search is None:
+            self._search = Search(self._newest, 0)
+            since = None if self._newest is None else self._newest.time_ns
+            self._recorded = RecordedLog(folder, since)
+        frames = self._recorded.read(_BATCH)
+        if frames:
+            self._keep(self._search.new_of(frames))
+            return self._recorded.behind()
+        if not self._search.found and not self._search.seen:
+            raise UnreadableLogError("the newest known frame is not there")
+        return None
+
+    def _hold_back(self, behind: int) -> None:
+        """Have the container wait where it is so far ahead that Docker might remove what was not read yet."""
+        if behind < self._window // 2:
+            self._let_write()
+        elif behind > self._window and self._holding is None:
+            self._holding = asyncio.create_task(self._output.hold())
+
+    def _let_write(self) -> None:
+        if self._holding is not None:
+            self._holding.cancel()
+            self._holding = None
+
+    def _leave_files(self) -> None:
+        """Read Docker's files no more."""
+        self._files = self._search = None
+        if self._recorded is not None:
+            self._recorded.close()
+            self._recorded = None
 
     def _open(self) -> None:
         self._writer = TaskLogWriter(self._folder, self._limit)
@@ -247,7 +258,7 @@ class LogFollower:
 
     async def _read(self, tail: int, *, again: bool = False) -> bool:
         """Read the last `tail` frames (0: all), keep the new ones; False where they are too few to tell."""
-        search = _Search(self._newest, tail)
+        search = Search(self._newest, tail)
         params = {"follow": "0", "stdout": "1", "stderr": "1", "timestamps": "1"}
         params["tail"] = str(tail) if tail and search.mark is not None else "all"
         rest = b""
@@ -282,7 +293,7 @@ class LogFollower:
             self._said.add(notice)
             self._on_notice(notice)
 
-    def _take(self, search: _Search, received: bytes) -> bytes:
+    def _take(self, search: Search, received: bytes) -> bytes:
         """Keep what is new of the frames received; return the beginning of one that is not whole."""
         frames, taken = parse_frames(received)
         self._keep(search.new_of(frames))
@@ -371,10 +382,3 @@ async def _in_thread(function: Callable[..., T], *args: Any) -> T:
     finally:
         if not work.done():
             await asyncio.wait([work])
-
-
-def _seconds(text: bytes) -> int:
-    """Read "2026-01-02T03:04:05" as ns since the epoch."""
-    year, month, day = int(text[0:4]), int(text[5:7]), int(text[8:10])
-    hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
-    return calendar.timegm((year, month, day, hour, minute, second)) * 10**9

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+import aiodocker
 import aiohttp
 
 from .connection import DaemonUnreachableError, DockerApi
@@ -19,6 +20,8 @@ _LINE_COST = 64
 PIECE = 2**14
 #: How long the output waits for its reader at most: a container is slowed down, never stopped.
 _WAIT_SECONDS = 1.0
+#: How long it may write between two waits.
+_FREE_SECONDS = 0.02
 
 
 class Output:
@@ -57,6 +60,14 @@ class Output:
                 raise DaemonUnreachableError(str(error)) from error
             finally:
                 self._news.set()
+
+    async def hold(self) -> None:
+        """Have the container wait again and again, until cancelled, for one who reads its log itself."""
+        while True:
+            with contextlib.suppress(DaemonUnreachableError, aiodocker.DockerError):
+                async with self._api.output_stream(self._container):
+                    await asyncio.sleep(_WAIT_SECONDS)
+            await asyncio.sleep(_FREE_SECONDS)
 
     def _count(self, chunk: bytes) -> None:
         lines = chunk.count(b"\n")

@@ -239,6 +239,7 @@ class DockerTask:
             self._around.log_bytes,
             self._log_noticed,
             on_output=partial(self._around.on_output, self.ref),
+            files=self._around.docker_files,
         )
         following = asyncio.create_task(log.follow())
         self.gpu_uuids = gpus_of(found)

@@ -34,6 +34,17 @@ def expected(lines: int) -> tuple[str, str]:
     return out, "".join(f"{n:06}\n" for n in range(lines))
 
 
+@pytest.fixture(autouse=True, params=["Docker's files", "Docker is asked"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read logs in both ways: from Docker's own files, and where these are not open to us."""
+
+    async def open_files(engine: DockerEngine) -> None:
+        """Find none."""
+
+    if request.param == "Docker is asked":
+        monkeypatch.setattr(DockerEngine, "_open_files", open_files)
+
+
 @pytest.fixture
 async def docker(docker_host: str) -> AsyncIterator[aiodocker.Docker]:
     async with aiodocker.Docker(url=docker_host) as client:
