@@ -98,6 +98,12 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             "comes first, and stops others for it "
             "([more](../users/virtual-clusters.md#who-has-had-less-comes-first))",
         ),
+        "shortestRemaining": (
+            "none",
+            "`{leastRunSeconds: 600, promoteAfterHours: 168}`: who needs least GPU time to its end comes "
+            "first, and stops others for it "
+            "([more](../users/virtual-clusters.md#who-needs-least-comes-first))",
+        ),
         "placement": (
             "pack",
             "`pack`: what starts fills machines; `spread`: it gets the emptiest ones "

@@ -195,6 +195,7 @@ class Presenter:
             "shorterFirst": use.shorter_first,
             "fairShareHours": use.fair_share_hours,
             "levelGpuHours": list(use.level_gpu_hours),
+            "shortestRemaining": use.shortest_remaining,
             "placement": "spread" if use.spreads else "pack",
         }
         if used_lately is not None:

@@ -50,6 +50,16 @@ class LeastAttained:
 
 
 @dataclass(frozen=True, slots=True)
+class ShortestRemaining:
+    """Who needs least GPU time to its end comes first, and stops those who need clearly more."""
+
+    #: for so long nobody stops a job that has just started, nor one that needs no longer than that
+    run_seconds: int = 600
+    #: after such a wait a job comes first, and is not stopped any more
+    promote_hours: int = 168
+
+
+@dataclass(frozen=True, slots=True)
 class VirtualCluster:
     """A share of the cluster, in per cent of every resource: guaranteed, and at most.
 
@@ -76,6 +86,13 @@ class VirtualCluster:
     least_attained: LeastAttained | None = None
     #: what starts gets the emptiest machines, not those that it fills best
     spreads: bool = False
+    #: who needs least to its end comes first, and stops others for it; None: no matter
+    shortest_remaining: ShortestRemaining | None = None
+
+    @property
+    def service_order(self) -> LeastAttained | ShortestRemaining | None:
+        """Return by which service of jobs some stop others of it; None: nobody does."""
+        return self.least_attained or self.shortest_remaining
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +261,7 @@ _VIRTUAL_CLUSTER_FIELDS = (
     "shorterFirst",
     "fairShare",
     "leastAttained",
+    "shortestRemaining",
     "placement",
 )
 #: a hundred years; more would be no decay
@@ -273,13 +291,20 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
         quota = read_number(fields, "gpusPerUser", f"{path}.")
         shorter_first = read_number(fields, "shorterFirst", f"{path}.") or 0
         fair_share = _fair_share(fields.get("fairShare"), f"{path}.fairShare")
-        if shorter_first and fair_share:
-            text = msg("fairShare and shorterFirst are two orders: choose one of them.")
-            raise DefinitionError(f"{path}.fairShare", text)
         least_attained = _least_attained(fields.get("leastAttained"), f"{path}.leastAttained")
-        if least_attained is not None and (shorter_first or fair_share):
-            text = msg("leastAttained, fairShare and shorterFirst are orders: choose one of them.")
-            raise DefinitionError(f"{path}.leastAttained", text)
+        remaining = _shortest_remaining(fields.get("shortestRemaining"), f"{path}.shortestRemaining")
+        orders = {
+            "shorterFirst": shorter_first,
+            "fairShare": fair_share,
+            "leastAttained": least_attained,
+            "shortestRemaining": remaining,
+        }
+        named = [name for name, order in orders.items() if order]
+        if len(named) > 1:
+            text = msg(
+                "shorterFirst, fairShare, leastAttained and shortestRemaining are orders: choose one of them."
+            )
+            raise DefinitionError(f"{path}.{named[-1]}", text)
         clusters[name] = VirtualCluster(
             name,
             capacity,
@@ -293,6 +318,7 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
             fair_share_hours=fair_share,
             least_attained=least_attained,
             spreads=_spreads(fields.get("placement"), f"{path}.placement"),
+            shortest_remaining=remaining,
         )
     if "default" not in clusters:
         raise DefinitionError("virtualClusters", msg("There must be a virtual cluster named default."))
@@ -342,16 +368,24 @@ def _least_attained(document: object, path: str) -> LeastAttained | None:
             "Say after how many GPU hours a job goes to the next level: rising numbers, for example [1, 10]."
         )
         raise DefinitionError(f"{path}.gpuHours", text)
+    return LeastAttained(tuple(numbers), **_patience(fields, path))
+
+
+def _shortest_remaining(document: object, path: str) -> ShortestRemaining | None:
+    if document is None:
+        return None
+    fields = read_mapping(document, path, ("leastRunSeconds", "promoteAfterHours"))
+    return ShortestRemaining(**_patience(fields, path))
+
+
+def _patience(fields: Mapping[str, Any], path: str) -> dict[str, int]:
+    """Read for how long a job runs undisturbed, and waits at most; what is not said is as usual."""
     run = read_number(fields, "leastRunSeconds", f"{path}.")
     promote = read_number(fields, "promoteAfterHours", f"{path}.", least=1)
     if promote is not None and promote > _MOST_HOURS:
         raise DefinitionError(f"{path}.promoteAfterHours", msg("At most {most} hours.", most=_MOST_HOURS))
-    usual = LeastAttained(tuple(numbers))
-    return LeastAttained(
-        usual.gpu_hours,
-        usual.run_seconds if run is None else run,
-        usual.promote_hours if promote is None else promote,
-    )
+    said = {"run_seconds": run, "promote_hours": promote}
+    return {name: number for name, number in said.items() if number is not None}
 
 
 def _log_keeping(document: object) -> LogKeeping:

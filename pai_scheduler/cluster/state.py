@@ -139,7 +139,7 @@ class SchedulerState:
 
     def _stops_its_own(self, virtual_cluster: str) -> bool:
         cluster = self.quota_accounting.clusters.get(virtual_cluster)
-        return cluster is not None and cluster.least_attained is not None
+        return cluster is not None and cluster.service_order is not None
 
     def leave(self, job_id: str) -> None:
         """Take a job out of line, where it is."""

@@ -125,8 +125,19 @@ def preempt_verdict(virtual_cluster: str) -> Verdict:
     )
 
 
-def yield_verdict(virtual_cluster: str) -> Verdict:
-    """Return the verdict of an attempt that was stopped for a job of its own virtual cluster."""
+def yield_verdict(virtual_cluster: str, *, by_need: bool) -> Verdict:
+    """Return the verdict of an attempt that was stopped for a job of its own virtual cluster.
+
+    `by_need`: as that one needs less to its end; else as it has had less.
+    """
+    if by_need:
+        return _preempted(
+            msg(
+                "Preempted: in virtual cluster {vc} jobs that need less to their end come first, and one of "
+                "them needs its resources.",
+                vc=virtual_cluster,
+            )
+        )
     return _preempted(
         msg(
             "Preempted: in virtual cluster {vc} jobs that have had less come first, and one of them needs "

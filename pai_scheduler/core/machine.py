@@ -13,7 +13,7 @@ from pai_scheduler.cluster.definition import (
     DEFAULT_DEBUG_HOLD_SECONDS,
     DEFAULT_MAINTENANCE_NOTICE_SECONDS,
     DEFAULT_OVERTAKE_LIMIT,
-    LeastAttained,
+    ShortestRemaining,
     VirtualCluster,
 )
 from pai_scheduler.cluster.demand import Demand
@@ -22,7 +22,6 @@ from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
 from pai_scheduler.cluster.maintenance import Maintenance
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.queue import Queue
-from pai_scheduler.cluster.ranks import precedence
 from pai_scheduler.cluster.state import Shape
 from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.job.exits import PREEMPTED
@@ -30,7 +29,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 
-from . import attained, completion, event_texts, order, retry
+from . import completion, event_texts, order, retry
 from .announcements import announcements
 from .durations import Durations
 from .events import (
@@ -51,6 +50,7 @@ from .events import (
 )
 from .instructions import KillTask, LaunchAttempt, Outcome, ReleaseAttempt, WakeAt
 from .model import ACCESS, Attempt, Job, JobEvent, State, SubState, Task, Verdict
+from .service_watch import ServiceWatch
 from .timers import Timer, Timers
 
 
@@ -87,6 +87,9 @@ class Core:
         #: jobs that have not ended, by user and id
         self._unended: dict[str, dict[str, Job]] = {}
         self.timers = Timers()
+        self._services = ServiceWatch(
+            self.dispatcher, self.timers, self.likely_run_ms, self.settings.default_storage_gb
+        )
         self._latest = 0
 
     @property
@@ -197,13 +200,13 @@ class Core:
         limits = [asked if asked is not None else cluster.default_run_seconds, cluster.max_run_seconds]
         return min((limit for limit in limits if limit is not None), default=None)
 
-    def likely_run_ms(self, job: Job, ran_ms: int = 0) -> int | None:
+    def likely_run_ms(self, user: str, spec: JobSpec, ran_ms: int = 0) -> int | None:
         """Return for about how long in all a job has its resources, which it has had for `ran_ms`.
 
         By what such jobs took before, else its time limit; None: nobody knows.
         """
-        limit_ms = self.run_ms(job.spec)
-        likely = self.durations.likely(job.user, job.spec, limit_ms, ran_ms)
+        limit_ms = self.run_ms(spec)
+        likely = self.durations.likely(user, spec, limit_ms, ran_ms)
         if likely is None:
             return limit_ms
         return likely if limit_ms is None else min(likely, limit_ms)
@@ -217,11 +220,12 @@ class Core:
         seconds = self.run_seconds(spec)
         return None if seconds is None else 1000 * seconds
 
-    def turn(self, spec: JobSpec, submitted: int) -> int | None:
-        """Return when a job's turn comes that was submitted then (ms); None: it goes by the order of that."""
+    def turn(self, user: str, spec: JobSpec, submitted: int) -> int | None:
+        """Return the turn of a job that was submitted then (ms), and has had nothing; see `Job.turn`."""
+        policy = self._services.policy(spec)
+        if policy is not None:
+            return self._services.turn(policy, user, spec)
         cluster = self.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
-        if cluster is None or not cluster.shorter_first:
-            return None
         return order.turn(cluster, self.run_seconds(spec), submitted)
 
     # -- events ---------------------------------------------------------------------------------------------
@@ -397,9 +401,9 @@ class Core:
                 job.turn = turn
                 self.dispatcher.rerank(job.id, job.rank)
             if job.id in self.queue:
-                self._await_promotion(job, outcome)
+                self._services.await_promotion(job, outcome)
             elif job.attempt is not None and job.attempt.verdict is None:
-                self._watch_level(job, job.attempt, event.time, outcome)
+                self._services.watch(job, job.attempt, event.time, outcome)
 
     def _on_tick(self, event: Tick, outcome: Outcome) -> None:
         for job_id, timer in list(self.timers.due(event.time)):
@@ -414,15 +418,12 @@ class Core:
             outcome.jobs[job_id] = job
             self._enqueue(job, outcome)
         elif timer is Timer.PROMOTION:
-            if job.id in self.queue and job.turn:
-                # (the account stays: what it has had is told as it is)
-                job.uncounted, job.turn = job.attained, 0
-                outcome.jobs[job_id] = job
-                self.dispatcher.rerank(job_id, job.rank)
+            if job.id in self.queue:
+                self._services.promote(job, outcome)
         elif attempt is None or attempt.verdict is not None:
             return
-        elif timer is Timer.LEVEL:
-            self._watch_level(job, attempt, time, outcome)
+        elif timer is Timer.SERVICE:
+            self._services.watch(job, attempt, time, outcome)
         elif timer is Timer.TIME_LIMIT:
             verdict = completion.time_limit_verdict(self.run_seconds(job.spec) or 0)
             # by its exit code it was stopped: only this tells it from a job that somebody stopped
@@ -448,7 +449,7 @@ class Core:
             if other.id in self.queue:
                 self.dispatcher.rerank(other.id, other.rank)
             elif other.attempt is not None and other.attempt.verdict is None:
-                self._watch_level(other, other.attempt, event.time, outcome)
+                self._services.watch(other, other.attempt, event.time, outcome)
         if job in changed:
             text = order.message(job, event)
             self._tell(outcome, job, event.time, "reordered", text)
@@ -464,51 +465,18 @@ class Core:
         else:
             self._enqueue(job, outcome)
 
-    def _policy(self, job: Job) -> LeastAttained | None:
-        cluster = self.dispatcher.quota_accounting.clusters.get(job.spec.virtual_cluster)
-        return None if cluster is None else cluster.least_attained
-
     def _turn_of(self, job: Job) -> int | None:
-        policy = self._policy(job)
+        policy = self._services.policy(job.spec)
         if policy is None:
-            return self.turn(job.spec, job.created)
-        return attained.level(policy, job.attained - job.uncounted)
-
-    def _await_promotion(self, job: Job, outcome: Outcome) -> None:
-        """See to it that a job of a higher level does not wait for ever."""
-        self.timers.cancel(job.id, Timer.PROMOTION)
-        policy = self._policy(job)
-        if policy is not None and job.turn:
-            ended = job.attempt.completed if job.attempt is not None else None
-            since = job.created if ended is None else ended
-            self._wake(job, Timer.PROMOTION, since + 3_600_000 * policy.promote_hours, outcome)
-
-    def _watch_level(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
-        """Tell for whom a job is stopped that has its resources, and look again when that changes."""
-        self.timers.cancel(job.id, Timer.LEVEL)
-        policy = self._policy(job)
-        if policy is None or not job.spec.may_be_interrupted:
-            self.dispatcher.yields(job.id, None)
-            return
-        begin = attempt.created + 1000 * policy.run_seconds
-        if time < begin:
-            self.dispatcher.yields(job.id, None)
-            self._wake(job, Timer.LEVEL, begin, outcome)
-            return
-        weight = attained.weight_of(job.spec, self.settings.default_storage_gb)
-        before = job.attained - job.uncounted
-        turn = attained.level(policy, before + weight * (time - attempt.created))
-        self.dispatcher.yields(job.id, precedence(job.present_priority, turn))
-        later = attained.next_level_at(policy, before, attempt.created, weight)
-        if coming := [moment for moment in later if moment > time]:
-            self._wake(job, Timer.LEVEL, coming[0], outcome)
+            return self.turn(job.user, job.spec, job.created)
+        return self._services.turn_of(policy, job)
 
     def _enqueue(self, job: Job, outcome: Outcome) -> None:
         self.timers.cancel(job.id, Timer.RETRY)
         job.enter(SubState.QUEUED)
         job.not_before = None
         job.turn = self._turn_of(job)
-        self._await_promotion(job, outcome)
+        self._services.await_promotion(job, outcome)
         self.dispatcher.wait(
             job.id,
             job.user,
@@ -532,7 +500,8 @@ class Core:
                         if job.attempt is not None:
                             name = job.spec.virtual_cluster
                             if self.jobs[decision.beneficiary].spec.virtual_cluster == name:
-                                verdict = completion.yield_verdict(name)
+                                by_need = isinstance(self._services.policy(job.spec), ShortestRemaining)
+                                verdict = completion.yield_verdict(name, by_need=by_need)
                             else:
                                 verdict = completion.preempt_verdict(name)
                             self._decide(job, job.attempt, verdict, time, outcome)
@@ -558,8 +527,8 @@ class Core:
                 for window in self.cluster.uses[node].node.maintenance[:1]:
                     self._tell_maintenance(job, node, window, time, outcome)
         self.timers.cancel(job.id, Timer.PROMOTION)
-        if self._policy(job) is not None:
-            self._watch_level(job, attempt, time, outcome)
+        if self._services.policy(job.spec) is not None:
+            self._services.watch(job, attempt, time, outcome)
 
     def _decide(
         self,
@@ -602,10 +571,7 @@ class Core:
     def _after_attempt(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
         """All tasks are over: let go of everything, then wait for the next attempt or be done."""
         attempt.completed = time
-        if self._policy(job) is not None:
-            weight = attained.weight_of(job.spec, self.settings.default_storage_gb)
-            job.attained += weight * (time - attempt.created)
-            outcome.jobs[job.id] = job
+        self._services.account(job, attempt, time, outcome)
         outcome.attempts[job.id, attempt.number] = attempt
         outcome.instructions.append(ReleaseAttempt(job.id, attempt.number))
         if job.verdict is not None:
@@ -655,8 +621,8 @@ class Core:
                 self._limit_hold(job, task, outcome)
         if attempt.launched is not None and attempt.verdict is None:
             self._limit_time(job, attempt, outcome)
-        if attempt.verdict is None and self._policy(job) is not None:
-            self._watch_level(job, attempt, job.latest, outcome)
+        if attempt.verdict is None and self._services.policy(job.spec) is not None:
+            self._services.watch(job, attempt, job.latest, outcome)
         tasks = attempt.tasks.values()
         if attempt.verdict is None and any(task.started is None and not task.state.ended for task in tasks):
             outcome.instructions.append(LaunchAttempt(job.id, attempt.number))

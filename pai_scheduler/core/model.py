@@ -118,13 +118,13 @@ class Job:
     order: int = 0
     #: 0–100, higher comes first; None: as the job says
     priority: int | None = None
-    #: where shorter jobs come first, its turn (ms since the epoch), made when it is put in line; not stored
+    #: where another order than that of submission counts, its turn, made when it is put in line; not stored
     turn: int | None = field(default=None, compare=False)
     #: how often a job behind it has started before it
     overtaken: int = 0
-    #: what its earlier attempts had, where jobs with less come first: eighths of a GPU for one ms
+    #: what its earlier attempts had, where service decides who comes first: eighths of a GPU for one ms
     attained: int = 0
-    #: so much of that counts for its level no longer, as it waited for long
+    #: so much of what it had, or needs, counts for its turn no longer, as it waited for long
     uncounted: int = 0
     state: State = State.WAITING
     sub_state: SubState = SubState.QUEUED

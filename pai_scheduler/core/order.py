@@ -20,8 +20,6 @@ def turn(cluster: VirtualCluster | None, run_seconds: int | None, submitted: int
 
     As it never changes, nobody who comes after it can get before a job for ever.
     """
-    if cluster is not None and cluster.least_attained is not None:
-        return 0
     if cluster is None or not cluster.shorter_first:
         return None
     seconds = ASSUMED_RUN_SECONDS if run_seconds is None else run_seconds

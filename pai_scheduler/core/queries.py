@@ -21,9 +21,9 @@ from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.job.validate import SpecError
 
-from .attained import GPU_HOUR
 from .machine import Core
 from .model import Job, State, SubState, Task
+from .service_order import GPU_HOUR
 
 #: an order behind every job's
 _LAST = 1 << 62
@@ -108,6 +108,8 @@ class VirtualClusterUse:
     fair_share_hours: int
     #: as `LeastAttained.gpu_hours`; empty: no levels
     level_gpu_hours: tuple[float, ...]
+    #: whether who needs least to its end comes first
+    shortest_remaining: bool
     #: as `VirtualCluster.spreads`
     spreads: bool
 
@@ -160,7 +162,7 @@ def _feasibility(core: Core, user: str, spec: JobSpec, gang: Sequence[Demand]) -
 
 def _rank_now(core: Core, user: str, spec: JobSpec, now: int) -> Rank:
     """Return the rank of a job that is submitted now."""
-    rank = precedence(spec.priority, core.turn(spec, now)), _LAST
+    rank = precedence(spec.priority, core.turn(user, spec, now)), _LAST
     return core.queue.shifted(spec.virtual_cluster, user, rank)
 
 
@@ -217,13 +219,13 @@ def _estimated_start(
     core: Core, user: str, cluster: str, shape: Shape, rank: Rank, now: int, job_id: str | None = None
 ) -> int | None:
     def run_ms(other: str) -> int | None:
-        return core.likely_run_ms(core.jobs[other])
+        return core.likely_run_ms(core.jobs[other].user, core.jobs[other].spec)
 
     def end(holding: JobHolding) -> int | None:
         job, latest = core.jobs[holding.job_id], holding.expected_end
         # (who looks at what has failed takes the time that it takes)
         held = job.sub_state is SubState.DEBUG_HELD
-        run = None if held else core.likely_run_ms(job, now - holding.since)
+        run = None if held else core.likely_run_ms(job.user, job.spec, now - holding.since)
         if run is None:
             return latest
         likely = holding.since + run
@@ -334,6 +336,15 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
             reason=_lacks(core, job, now),
         )
     cluster = core.dispatcher.quota_accounting.clusters.get(job.spec.virtual_cluster)
+    if cluster is not None and cluster.shortest_remaining is not None and job.turn is not None:
+        return msg(
+            "Waiting in virtual cluster {vc}, place {place} in the queue, where who needs least to its end "
+            "comes first (about {hours:.1f} GPU hours): {reason}",
+            vc=job.spec.virtual_cluster,
+            place=core.queue.position(job.id),
+            hours=job.turn / GPU_HOUR,
+            reason=_lacks(core, job, now),
+        )
     if cluster is not None and cluster.least_attained is not None and job.turn is not None:
         return msg(
             "Waiting in virtual cluster {vc}, place {place} in the queue, where who has had less comes first "
@@ -459,6 +470,7 @@ def virtual_cluster_uses(
                 cluster.shorter_first,
                 cluster.fair_share_hours,
                 () if cluster.least_attained is None else cluster.least_attained.gpu_hours,
+                cluster.shortest_remaining is not None,
                 cluster.spreads,
             )
         )

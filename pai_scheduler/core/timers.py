@@ -13,8 +13,8 @@ class Timer(StrEnum):
     RETRY = "retry"
     TIME_LIMIT = "time-limit"
     HOLD = "hold"
-    #: it goes to a higher level, or may be stopped from now on; it waited long enough to go to the lowest
-    LEVEL = "level"
+    #: others may stop it from now on, or those that may are others; it waited long enough to come first
+    SERVICE = "service"
     PROMOTION = "promotion"
 
 

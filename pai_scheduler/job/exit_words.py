@@ -70,7 +70,7 @@ _MEANINGS: Mapping[int, Message] = {
     -7113: _NO_RESOURCES,
     -7120: msg(
         "It was stopped because a job that comes first needed its resources: one within its own guaranteed "
-        "share, or one of the same virtual cluster that has had less."
+        "share, or one of the same virtual cluster that has had, or needs, less."
     ),
     -7121: _MEMORY_BY_YARN,
     -7122: _MEMORY_BY_YARN,

@@ -628,6 +628,9 @@ class VirtualClusterInfo(TypedDict):
             "stop others; empty: no levels"
         ),
     ]
+    shortestRemaining: Annotated[
+        bool, about("Jobs that need least GPU time to their end come first and stop others")
+    ]
     placement: Annotated[
         Literal["pack", "spread"],
         about("pack: what starts fills machines; spread: it gets the emptiest ones"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from pai_scheduler.cluster.definition import LeastAttained, VirtualCluster
+from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.core.events import EndCause
@@ -96,6 +96,9 @@ def read_virtual_cluster(row: Row) -> VirtualCluster | None:
     levels = fields.get("least_attained")
     if levels is not None:
         listed["least_attained"] = LeastAttained(**(levels | {"gpu_hours": tuple(levels["gpu_hours"])}))
+    remaining = fields.get("shortest_remaining")
+    if remaining is not None:
+        listed["shortest_remaining"] = ShortestRemaining(**remaining)
     return VirtualCluster(**(fields | listed))
 
 

@@ -42,6 +42,7 @@ def virtual_cluster(**changes: Any) -> VirtualClusterInfo:
         "shorterFirst": 0,
         "fairShareHours": 0,
         "levelGpuHours": [],
+        "shortestRemaining": False,
         "placement": "pack",
     }
     return {**info, **changes}  # type: ignore[typeddict-item]

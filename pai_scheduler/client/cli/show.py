@@ -170,6 +170,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
         msg("PLACEMENT"),
         msg("YOUR GPU HOURS LATELY"),
         msg("LEVELS (GPU h)"),
+        msg("SHORTEST REMAINING"),
     ]
     rows = [
         [
@@ -186,6 +187,7 @@ def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: s
             cluster["placement"],
             f"{used['gpuHours']:.1f} ({used['percent']:g} %)" if (used := cluster.get("usedLately")) else "-",
             ", ".join(f"{one:g}" for one in cluster["levelGpuHours"]) or "-",
+            _words([msg("yes")], locale)[0] if cluster["shortestRemaining"] else "-",
         ]
         for name, cluster in clusters.items()
     ]

@@ -365,6 +365,7 @@ class _VirtualClusters(_Handler):
             "shorterFirst": 0,
             "fairShareHours": 0,
             "levelGpuHours": [],
+            "shortestRemaining": False,
             "placement": "pack",
         }
         self.answer({"default": cluster, "vision": cluster})

@@ -56,6 +56,7 @@ VC = {
     "shorterFirst": 0,
     "fairShareHours": 0,
     "levelGpuHours": [],
+    "shortestRemaining": False,
     "placement": "pack",
 }
 ROWS = [

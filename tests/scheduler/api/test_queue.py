@@ -273,4 +273,29 @@ async def test_where_there_are_levels_who_waits_is_told_its_own(module_scheduler
         )
         cluster = (await alice.virtual_clusters())["default"]
         assert cluster["levelGpuHours"] == [0.5, 10]
+        assert not cluster["shortestRemaining"]
         assert "0.5, 10" in virtual_clusters_table({"default": cluster}, "en")
+
+
+REMAINING = """
+nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 1}}]
+virtualClusters: {default: {capacity: 100, shortestRemaining: {}}}
+"""
+
+
+async def test_where_who_needs_least_comes_first_who_waits_is_told_what_it_needs(
+    module_scheduler: StartScheduler,
+) -> None:
+    scheduler = module_scheduler(cluster=REMAINING)
+    async with checked(Client(scheduler.url, "token-of-alice")) as alice:
+        for name, hours in (("r1", 1), ("r2", 5), ("r3", 2)):
+            limit = {"maxRunSeconds": 3600 * hours}
+            await alice.submit(hello_job(name, taskRoles=SLEEPS, extras=limit))
+        entries = (await alice.queue())["default"]
+        assert [str(entry["name"]) for entry in entries] == ["r3", "r2"]
+        assert "who needs least to its end comes first (about 2.0 GPU hours)" in str(
+            entries[0]["waitingReason"]
+        )
+        cluster = (await alice.virtual_clusters())["default"]
+        assert cluster["shortestRemaining"]
+        assert "yes" in virtual_clusters_table({"default": cluster}, "en")

@@ -10,6 +10,7 @@ from pai_scheduler.cluster.definition import (
     Definition,
     LeastAttained,
     LogKeeping,
+    ShortestRemaining,
     merge_nodes,
     parse_definition,
 )
@@ -159,7 +160,7 @@ def test_limits_are_read_for_all_and_for_each_virtual_cluster() -> None:
         ("fairShare: {halfLifeHours: 0}", "halfLifeHours: This must be a whole"),
         ("fairShare: {halfLifeHours: 1000000}", "halfLifeHours: Say after how many hours"),
         ("fairShare: {weeks: 1}", "weeks is not known here"),
-        ("fairShare: {halfLifeHours: 1}, shorterFirst: 1", "two orders: choose one"),
+        ("fairShare: {halfLifeHours: 1}, shorterFirst: 1", "are orders: choose one"),
     ):
         with pytest.raises(DefinitionError, match=why):
             parse("virtualClusters: {default: {capacity: 60, " + wrong + "}}")
@@ -207,6 +208,25 @@ def test_levels_are_read_and_what_makes_no_levels_is_refused() -> None:
     ):
         with pytest.raises(DefinitionError, match=why):
             levels("leastAttained: " + wrong)
+
+
+def test_shortest_remaining_is_read_and_is_one_order_of_several() -> None:
+    def read(text: str) -> ShortestRemaining | None:
+        document = "virtualClusters: {default: {capacity: 60, " + text + "}}"
+        return parse(document).virtual_clusters["default"].shortest_remaining
+
+    assert read("maxCapacity: 60") is None
+    assert read("shortestRemaining: {}") == ShortestRemaining(600, 168)
+    assert read("shortestRemaining: {leastRunSeconds: 0, promoteAfterHours: 24}") == ShortestRemaining(0, 24)
+    for wrong, why in (
+        ("{leastRunSeconds: -1}", "shortestRemaining.leastRunSeconds: This must be a whole"),
+        ("{promoteAfterHours: 1000000}", "promoteAfterHours: At most 876000 hours"),
+        ("{gpuHours: [1]}", "gpuHours is not known here"),
+        ("{}, shorterFirst: 1", "shortestRemaining: .* are orders: choose one"),
+        ("{}, leastAttained: {gpuHours: [1]}", "are orders: choose one"),
+    ):
+        with pytest.raises(DefinitionError, match=why):
+            read("shortestRemaining: " + wrong)
 
 
 def declared(**fields: Any) -> Definition:

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from pai_scheduler.cluster.definition import LeastAttained, VirtualCluster
+from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
 from pai_scheduler.cluster.feasibility import Fits, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.maintenance import Maintenance
@@ -85,6 +85,7 @@ JOB = st.fixed_dictionaries(
 )
 #: a job of one GPU leaves the lowest level after 18 s
 LEVELS = LeastAttained((0.005, 0.05), run_seconds=5, promote_hours=1)
+REMAINING = ShortestRemaining(run_seconds=5, promote_hours=1)
 SHARES = st.sampled_from(
     [
         (100, 100, 0, 100, (3, 0), None),
@@ -93,6 +94,8 @@ SHARES = st.sampled_from(
         (60, 80, 40, 50, (0, 1), None),
         (50, 100, 50, 100, (0, 0), LEVELS),
         (60, 80, 40, 50, (0, 0), LEVELS),
+        (50, 100, 50, 100, (0, 0), REMAINING),
+        (60, 80, 40, 50, (0, 0), REMAINING),
     ]
 ).map(
     lambda shares: (
@@ -103,7 +106,8 @@ SHARES = st.sampled_from(
             shares[3],
             shorter_first=shares[4][0],
             fair_share_hours=shares[4][1],
-            least_attained=shares[5],
+            least_attained=shares[5] if isinstance(shares[5], LeastAttained) else None,
+            shortest_remaining=shares[5] if isinstance(shares[5], ShortestRemaining) else None,
         ),
     )
 )

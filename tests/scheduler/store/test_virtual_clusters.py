@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pai_scheduler.cluster.definition import LeastAttained, VirtualCluster
+from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.store.store import Store
 
@@ -27,6 +27,12 @@ def test_a_changed_cluster_comes_back_as_it_was(store: Store, open_store: Callab
     assert store.virtual_clusters() == {}
     store.commit(Outcome(virtual_clusters={"vision": VISION, "speech": None}), {})
     assert open_store().virtual_clusters() == {"vision": VISION, "speech": None}
+
+
+def test_by_what_need_jobs_are_ordered_comes_back_too(store: Store, open_store: Callable[[], Store]) -> None:
+    cluster = replace(VISION, least_attained=None, shortest_remaining=ShortestRemaining(0, 24))
+    store.commit(Outcome(virtual_clusters={"vision": cluster}), {})
+    assert open_store().virtual_clusters() == {"vision": cluster}
 
 
 def test_the_last_change_counts(store: Store) -> None:

@@ -1,0 +1,102 @@
+"""Keeps the turns of jobs where service decides who comes first, and tells who may be stopped for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pai_scheduler.cluster.dispatch import Dispatcher
+from pai_scheduler.cluster.ranks import precedence
+from pai_scheduler.job.spec import JobSpec
+
+from . import order, service_order
+from .instructions import Outcome, WakeAt
+from .model import Attempt, Job
+from .service_order import Policy, Service
+from .timers import Timer, Timers
+
+#: Returns for about how long (ms) a user's job has its resources in all, that has had them for so long.
+LikelyRun = Callable[[str, JobSpec, int], int | None]
+
+
+class ServiceWatch:
+    """Looks at jobs when they are put in line, start, or have had so much that it matters."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, timers: Timers, likely_run_ms: LikelyRun, default_storage_gb: int
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._timers = timers
+        self._likely_run_ms = likely_run_ms
+        self._default_storage_gb = default_storage_gb
+
+    def policy(self, spec: JobSpec) -> Policy | None:
+        """Return what decides in a job's virtual cluster; None: something else than service."""
+        cluster = self._dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
+        return None if cluster is None else cluster.service_order
+
+    def turn(self, policy: Policy, user: str, spec: JobSpec) -> int:
+        """Return the turn of a job that has had nothing yet."""
+        return service_order.turn(policy, self._service(user, spec))
+
+    def turn_of(self, policy: Policy, job: Job) -> int:
+        """Return the turn of a job that has no resources."""
+        return service_order.turn(policy, self._service_of(job))
+
+    def await_promotion(self, job: Job, outcome: Outcome) -> None:
+        """See to it that a job whose turn is not the first does not wait for ever."""
+        self._timers.cancel(job.id, Timer.PROMOTION)
+        policy = self.policy(job.spec)
+        if policy is not None and job.turn:
+            ended = job.attempt.completed if job.attempt is not None else None
+            since = job.created if ended is None else ended
+            self._wake(job, Timer.PROMOTION, since + 3_600_000 * policy.promote_hours, outcome)
+
+    def promote(self, job: Job, outcome: Outcome) -> None:
+        """Let a waiting job come first, as it waited for so long; what it has had is told as it is."""
+        policy = self.policy(job.spec)
+        if policy is not None and job.turn:
+            job.uncounted, job.turn = service_order.promoted(policy, self._service_of(job)), 0
+            outcome.jobs[job.id] = job
+            self._dispatcher.rerank(job.id, job.rank)
+
+    def watch(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
+        """Tell for whom a job is stopped that has its resources, and look again when that changes."""
+        self._timers.cancel(job.id, Timer.SERVICE)
+        policy = self.policy(job.spec)
+        if policy is None or not job.spec.may_be_interrupted:
+            self._dispatcher.yields(job.id, None)
+            return
+        begin = attempt.created + 1000 * policy.run_seconds
+        if time < begin:
+            self._dispatcher.yields(job.id, None)
+            self._wake(job, Timer.SERVICE, begin, outcome)
+            return
+        service = self._service_of(job, time - attempt.created)
+        below = service_order.stops_below(policy, service)
+        self._dispatcher.yields(job.id, None if below is None else precedence(job.present_priority, below))
+        if (run_ms := service_order.changes_in(policy, service)) is not None:
+            self._wake(job, Timer.SERVICE, time + run_ms, outcome)
+
+    def account(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
+        """Count what an attempt had that is over, where that matters."""
+        if self.policy(job.spec) is not None:
+            rate = service_order.rate_of(job.spec, self._default_storage_gb)
+            job.attained += rate * (time - attempt.created)
+            outcome.jobs[job.id] = job
+
+    def _service_of(self, job: Job, run_ms: int = 0) -> Service:
+        return self._service(job.user, job.spec, job.attained, job.uncounted, run_ms)
+
+    def _service(
+        self, user: str, spec: JobSpec, had: int = 0, uncounted: int = 0, run_ms: int = 0
+    ) -> Service:
+        """Return the service of a job that had so much before, and has its resources for `run_ms` by now."""
+        rate = service_order.rate_of(spec, self._default_storage_gb)
+        had += rate * run_ms
+        likely = self._likely_run_ms(user, spec, had // rate)
+        needed_ms = 1000 * order.ASSUMED_RUN_SECONDS if likely is None else likely
+        return Service(had, uncounted, rate * needed_ms, rate)
+
+    def _wake(self, job: Job, timer: Timer, time: int, outcome: Outcome) -> None:
+        self._timers.set(job.id, timer, time)
+        outcome.instructions.append(WakeAt(time))

@@ -1,0 +1,90 @@
+"""Turns by the service that jobs have had or still need, and when they change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining
+from pai_scheduler.core.service_order import (
+    GPU_HOUR,
+    PROMOTED_RUN_MS,
+    Service,
+    changes_in,
+    promoted,
+    rate_of,
+    stops_below,
+    turn,
+)
+from tests.scheduler.core.world import World, make_node, make_role
+
+LEVELS = LeastAttained((1.0, 10.0))
+REMAINING = ShortestRemaining(run_seconds=600)
+HOUR = 3_600_000
+SERVICES = st.builds(
+    Service,
+    had=st.integers(0, 200 * GPU_HOUR),
+    uncounted=st.integers(0, 20 * GPU_HOUR),
+    needed=st.integers(0, 200 * GPU_HOUR),
+    rate=st.integers(1, 64),
+)
+
+
+def test_a_gpu_counts_for_eight_cores_and_each_task_for_itself() -> None:
+    def rate(**fields: Any) -> int:
+        world = World(make_node(cpus=64, memory_mb=10**6, gpus={"P100": 8}))
+        world.run(make_role(**fields))
+        return rate_of(world.core.jobs["j"].spec, 0)
+
+    assert (rate(gpus=1), rate(gpus=2)) == (8, 16)
+    assert rate(gpus=0, cpus=4) == 4
+
+
+def test_levels_go_by_what_was_had_and_the_rest_by_what_is_needed() -> None:
+    half = Service(had=GPU_HOUR // 2, uncounted=0, needed=20 * GPU_HOUR, rate=8)
+    assert turn(LEVELS, half) == 0
+    assert turn(LEVELS, half._replace(had=GPU_HOUR)) == 1
+    assert turn(LEVELS, half._replace(had=11 * GPU_HOUR, uncounted=GPU_HOUR)) == 2
+    assert turn(REMAINING, half) == 19.5 * GPU_HOUR
+    assert turn(REMAINING, half._replace(had=30 * GPU_HOUR)) == 0
+
+
+def test_who_waited_for_long_comes_first_until_it_has_had_an_hour_more() -> None:
+    service = Service(had=GPU_HOUR, uncounted=0, needed=20 * GPU_HOUR, rate=8)
+    first = service._replace(uncounted=promoted(REMAINING, service))
+    assert turn(REMAINING, first) == 0
+    assert stops_below(REMAINING, first) is None
+    assert changes_in(REMAINING, first) == PROMOTED_RUN_MS
+    later = first._replace(had=first.had + 8 * PROMOTED_RUN_MS)
+    assert turn(REMAINING, later) == 18 * GPU_HOUR
+    assert turn(LEVELS, service._replace(uncounted=promoted(LEVELS, service))) == 0
+
+
+def test_who_is_nearly_done_is_stopped_for_nobody() -> None:
+    left = Service(had=0, uncounted=0, needed=8 * 600_000, rate=8)
+    assert stops_below(REMAINING, left) is None
+    assert stops_below(REMAINING, left._replace(needed=left.needed + 1)) is not None
+
+
+@given(SERVICES)
+def test_a_job_is_stopped_only_for_one_that_needs_less_and_for_each_that_needs_a_quarter_less(
+    service: Service,
+) -> None:
+    below = stops_below(REMAINING, service)
+    if below is not None:
+        assert 0.75 * service.remaining <= below <= service.remaining
+
+
+@given(SERVICES, st.sampled_from([LEVELS, REMAINING]))
+def test_until_the_moment_that_is_told_nothing_changes(
+    service: Service, policy: LeastAttained | ShortestRemaining
+) -> None:
+    now, coming = stops_below(policy, service), changes_in(policy, service)
+    if coming is None:
+        assert stops_below(policy, service._replace(had=service.had + 10**12)) == now
+        return
+    assert coming > 0
+    for run_ms in (coming // 2, coming - 1):
+        assert stops_below(policy, service._replace(had=service.had + service.rate * run_ms)) == now

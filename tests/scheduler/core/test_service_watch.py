@@ -1,0 +1,176 @@
+"""Who needs least to its end comes first, and stops those who said that they may be stopped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from pai_scheduler.cluster.definition import ShortestRemaining, VirtualCluster
+from pai_scheduler.core.queries import waiting_reason
+from pai_scheduler.simulator.run import replay
+from pai_scheduler.simulator.trace import TraceJob, TraceRole
+from tests.scheduler.core.test_least_attained import is_stopped
+from tests.scheduler.core.world import World, make_node, make_role
+
+GPU = make_role(gpus=1)
+HOUR = 3_600_000
+
+
+def remaining(run_seconds: int = 600, promote_hours: int = 100) -> World:
+    policy = ShortestRemaining(run_seconds, promote_hours)
+    clusters = [VirtualCluster("default", 100, shortest_remaining=policy)]
+    return World(make_node(cpus=64, memory_mb=10**6, gpus={"P100": 1}), virtual_clusters=clusters)
+
+
+def asks(hours: float | None, *, says: bool = True) -> dict[str, Any]:
+    extras: dict[str, Any] = {"preemptible": True} if says else {}
+    return {"extras": extras if hours is None else extras | {"maxRunSeconds": round(3600 * hours)}}
+
+
+def in_line(world: World) -> list[str]:
+    return list(world.core.queue.in_order("default"))
+
+
+def test_who_needs_least_is_first_in_line_and_who_names_no_limit_counts_for_a_week() -> None:
+    world = remaining()
+    world.run(GPU, id="runs", **asks(0.1))
+    for name, hours in (("unknown", None), ("long", 200), ("short", 1), ("middle", 10)):
+        world.submit(GPU, id=name, **asks(hours))
+    assert in_line(world) == ["short", "middle", "unknown", "long"]
+
+
+def test_a_job_that_needs_less_stops_one_that_needs_more_and_nobody_else() -> None:
+    world = remaining()
+    world.run(GPU, id="long", **asks(10))
+    world.tick(HOUR)
+    world.submit(GPU, id="longer", **asks(9.5))
+    assert not is_stopped(world, "long")
+    world.submit(GPU, id="short", **asks(1))
+    assert is_stopped(world, "long")
+    verdict = world.attempt("long").verdict
+    assert verdict is not None
+    assert "jobs that need less to their end come first" in str(verdict.reason)
+    world.killed(*world.refs("long"))
+    assert in_line(world) == ["long", "longer"]
+
+
+def test_what_a_running_job_has_had_is_no_longer_needed() -> None:
+    world = remaining()
+    world.run(GPU, id="long", **asks(10))
+    world.tick(9 * HOUR)
+    world.submit(GPU, id="other", **asks(2))
+    assert not is_stopped(world, "long")
+
+
+def test_who_did_not_say_so_or_has_just_started_is_not_stopped() -> None:
+    world = remaining(run_seconds=3600)
+    world.run(GPU, id="long", **asks(10, says=False))
+    world.tick(2 * HOUR)
+    world.submit(GPU, id="short", **asks(0.1))
+    assert not is_stopped(world, "long")
+    world = remaining(run_seconds=3600)
+    world.run(GPU, id="long", **asks(10))
+    world.submit(GPU, id="short", **asks(0.1))
+    assert not is_stopped(world, "long")
+    world.tick(HOUR)
+    assert is_stopped(world, "long")
+
+
+def test_the_order_and_what_jobs_have_had_outlive_a_restart() -> None:
+    world = remaining()
+    world.run(GPU, id="long", **asks(10))
+    world.tick(4 * HOUR)
+    refs = world.refs("long")
+    world.submit(GPU, id="short", **asks(1))
+    world.killed(*refs)
+    world.submit(GPU, id="middle", **asks(7))
+    before = in_line(world)
+    assert before == ["long", "middle"]
+    world.restart()
+    world.tick()
+    assert in_line(world) == before
+
+
+def test_who_has_waited_for_long_runs_for_an_hour_undisturbed() -> None:
+    world = remaining(promote_hours=5)
+    world.run(GPU, id="long", **asks(50))
+    world.tick(HOUR)
+    refs = world.refs("long")
+    world.submit(GPU, id="short", **asks(6))
+    world.killed(*refs)
+    world.started(*world.refs("short"))
+    world.submit(GPU, id="other", **asks(3))
+    world.tick(5 * HOUR)
+    assert world.core.jobs["long"].turn == 0
+    world.restart()
+    world.tick()
+    assert world.core.jobs["long"].turn == 0
+    for name in ("short", "other"):
+        if name not in world.core.queue:
+            world.killed(*world.refs(name))
+    world.started(*world.refs("long"))
+    world.submit(GPU, id="quick", **asks(0.1))
+    world.tick(HOUR - 1)
+    assert not is_stopped(world, "long")
+    world.tick(1)
+    assert is_stopped(world, "long")
+
+
+def test_the_reason_says_about_how_much_a_job_needs() -> None:
+    world = remaining()
+    world.run(GPU, id="runs", **asks(0.1))
+    world.submit(GPU, id="waits", **asks(2))
+    text = str(waiting_reason(world.core, world.core.jobs["waits"], world.now))
+    assert "where who needs least to its end comes first (about 2.0 GPU hours): " in text
+
+
+def test_a_job_that_is_not_submitted_yet_is_told_its_place_by_what_it_needs() -> None:
+    world = remaining()
+    world.run(GPU, id="runs", **asks(0.1, says=False))
+    world.submit(GPU, id="long", **asks(20))
+    spec = world.core.jobs["long"].spec
+    found = world.forecast("alice", replace(spec, **asks(1)))
+    assert found.starts_within is not None
+    assert found.starts_within < 3600
+    found = world.forecast("alice", replace(spec, **asks(21)))
+    assert found.starts_within is not None
+    assert found.starts_within > 20 * 3600
+
+
+def test_without_a_limit_a_job_needs_what_the_same_took_before() -> None:
+    world = remaining()
+    for number in range(3):
+        world.run(GPU, id=f"known-{number}", **asks(None))
+        world.tick(HOUR)
+        world.exited(world.refs(f"known-{number}")[0])
+    world.run(GPU, id="runs", **asks(0.1, says=False))
+    world.submit(GPU, id="limited", **asks(2))
+    world.submit(GPU, id="same", **asks(None))
+    assert in_line(world) == ["same", "limited"]
+
+
+def test_jobs_that_stop_each_other_all_end_and_lose_nothing() -> None:
+    for seed in range(5):
+        random = Random(seed)  # noqa: S311
+        jobs = [
+            TraceJob(
+                f"j{number}",
+                "u",
+                "default",
+                random.randrange(20 * HOUR),
+                (run := random.randrange(HOUR, 30 * HOUR)),
+                (TraceRole(1, random.choice((1, 2, 4))),),
+                max_run_seconds=run // 1000 + 1,
+            )
+            for number in range(30)
+        ]
+        node = make_node(cpus=64, memory_mb=10**6, gpus={"P100": 4})
+        clusters = [VirtualCluster("default", 100, shortest_remaining=ShortestRemaining(600, 20))]
+        found = replay(jobs, [node], clusters, checkpoints=True)
+        assert all(one.succeeded for one in found.jobs)
+        for one in found.jobs:
+            assert one.ended is not None
+            assert one.started is not None
+            assert one.done_ms + one.ended - one.started == one.job.run_ms
+        assert sum(one.preemptions for one in found.jobs) > 0
