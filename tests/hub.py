@@ -209,7 +209,10 @@ class Hub:
     def progress(
         self, name: str, until: Callable[[dict[str, Any]], bool], server: str = ""
     ) -> list[dict[str, Any]]:
-        """Read a starting server's progress until an event fits."""
+        """Read a starting server's progress until an event fits.
+
+        Where it neither starts nor runs any more, the Hub has no events; that is told as a failure.
+        """
         place = f"servers/{server}" if server else "server"
         events = []
         with httpx.stream(
@@ -219,6 +222,8 @@ class Hub:
             timeout=PATIENCE,
             trust_env=False,
         ) as response:
+            if response.status_code == 400:
+                return [{"failed": True, "message": json.loads(response.read())["message"]}]
             for line in response.iter_lines():
                 if line.startswith("data: "):
                     events.append(json.loads(line.removeprefix("data: ")))
