@@ -33,6 +33,11 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             "none",
             "a name that machines near each other have in common ([near each other](#near-each-other))",
         ),
+        "gpuLinks": (
+            "none",
+            "which of its GPUs are joined by fast links, by number ([GPUs near each other]"
+            "(#gpus-near-each-other))",
+        ),
     },
     "defaults": {
         "storageGB": (DEFAULT_STORAGE_GB, "scratch disk of a task that names none"),

@@ -12,6 +12,7 @@ from pai_scheduler.job.messages import msg
 
 from .definition_fields import DefinitionError, read_list, read_mapping, read_number
 from .gang import DEFAULT_STORAGE_GB
+from .gpu_links import Group, read_gpu_links
 from .node import Gpu, Node, NodeState
 from .registries import Registries
 from .shared_folders import SharedFolder, read_shared_folders
@@ -105,6 +106,8 @@ class DeclaredNode:
     storage_gb: int | None = None
     gpus: Mapping[str, int] = field(default_factory=dict)
     rack: str = ""
+    #: GPUs, by index, that are joined by fast links; each in one group at most
+    gpu_links: tuple[Group, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +225,12 @@ def _merge(declared: DeclaredNode, real: Node | None) -> Node:
         tuple(numbered) if declared.gpus else tuple(gpus),
         real.state if real is not None else NodeState.LOST,
         declared.rack,
+        gpu_links=declared.gpu_links,
     )
 
 
 def _node(entry: object, path: str) -> DeclaredNode:
-    fields = read_mapping(entry, path, ("name", "cpus", "memoryMB", "storageGB", "gpus", "rack"))
+    fields = read_mapping(entry, path, ("name", "cpus", "memoryMB", "storageGB", "gpus", "rack", "gpuLinks"))
     name = fields.get("name")
     if not isinstance(name, str) or not name:
         raise DefinitionError(f"{path}.name", msg("A node needs a name, for example node-a."))
@@ -238,6 +242,7 @@ def _node(entry: object, path: str) -> DeclaredNode:
         read_number(fields, "storageGB", f"{path}."),
         {str(gpu_type): read_number(gpus, gpu_type, f"{path}.gpus.") or 0 for gpu_type in gpus},
         _rack(fields.get("rack"), f"{path}.rack"),
+        read_gpu_links(fields.get("gpuLinks"), f"{path}.gpuLinks"),
     )
 
 

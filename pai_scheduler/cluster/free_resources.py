@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 
 from .demand import Assignment, Demand, fixed_ports
+from .gpu_links import choose, groups_of
 from .node import Node
 
 
 class FreeNodeResources:
     """What is free on a node."""
 
-    __slots__ = ("changes", "cpus", "gpu_types", "gpus", "memory_mb", "node", "number", "ports", "storage_gb")
+    __slots__ = (
+        *("changes", "cpus", "gpu_types", "gpus", "links"),
+        *("memory_mb", "node", "number", "ports", "storage_gb"),
+    )
 
     def __init__(self, node: Node, ports: set[int], number: int = 0) -> None:
         self.node = node
@@ -25,6 +29,12 @@ class FreeNodeResources:
         self.gpus: dict[str, list[int]] = defaultdict(list)
         for gpu in sorted(node.gpus, key=lambda gpu: gpu.index):
             self.gpus[gpu.type].append(gpu.index)
+        #: which GPUs of a type are joined by fast links; empty where the node does not say
+        self.links = (
+            {gpu_type: groups_of(node.gpu_links, found) for gpu_type, found in self.gpus.items()}
+            if node.gpu_links
+            else {}
+        )
         #: taken ports; one set for all nodes where they stand for one machine
         self.ports = ports
         #: how often something was taken or given back: what was counted here holds as long as it stays
@@ -53,6 +63,15 @@ class FreeNodeResources:
             return True
         types = (demand.gpu_type,) if demand.gpu_type else self.gpus
         return any(len(self.gpus.get(gpu_type, ())) >= demand.gpus for gpu_type in types)
+
+    def choose_gpus(self, gpu_type: str | None, count: int) -> tuple[int, ...]:
+        """Return which of the free GPUs of a type a task gets: so many are free. None: it gets none."""
+        if gpu_type is None:
+            return ()
+        free = self.gpus[gpu_type]
+        if not self.links or count == len(free):
+            return tuple(free[:count])
+        return choose(self.links[gpu_type], free, count)
 
     def take(self, demand: Demand, assignment: Assignment) -> None:
         """Book an assignment; what the node no longer has is not counted (it shrank under a running task)."""

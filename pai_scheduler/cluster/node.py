@@ -73,7 +73,8 @@ class Node:
 
     `rack`: the same for machines near each other (a rack, or a switch); empty: not known. `state` is what its
     engine tells; `closing` is beside it, and None where it is open. `maintenance`: what is planned there and
-    not over, the first to begin first.
+    not over, the first to begin first. `gpu_links`: groups of GPUs, by index, that are joined by fast links,
+    each GPU in one at most; one that the node does not have is no matter.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Node:
     rack: str = ""
     closing: Closing | None = None
     maintenance: tuple[Maintenance, ...] = ()
+    gpu_links: tuple[tuple[int, ...], ...] = ()
 
     @property
     def ready(self) -> bool:

@@ -330,8 +330,7 @@ class Cluster:
         ports = self._choose_ports(use, demand.ports, kept)
         if ports is None:
             return None
-        gpus = tuple(use.gpus[gpu_type][: demand.gpus]) if gpu_type is not None else ()
-        assignment = Assignment(use.node.name, gpus, ports)
+        assignment = Assignment(use.node.name, use.choose_gpus(gpu_type, demand.gpus), ports)
         self.occupy(demand, assignment)
         return assignment
 

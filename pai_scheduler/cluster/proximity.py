@@ -243,7 +243,7 @@ def _book(
     cluster: Cluster, node: str, demand: Demand, gpu_type: str | None, instead_of: Assignment
 ) -> Assignment:
     """Book a node for a task, with the ports that it had on another (which are no node's own)."""
-    gpus = tuple(cluster.uses[node].gpus[gpu_type][: demand.gpus]) if gpu_type is not None else ()
+    gpus = cluster.uses[node].choose_gpus(gpu_type, demand.gpus)
     assignment = Assignment(node, gpus, instead_of.ports)
     cluster.occupy(demand, assignment)
     return assignment

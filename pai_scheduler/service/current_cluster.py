@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pai_scheduler.cluster.definition import Definition, VirtualCluster, merge_nodes
 from pai_scheduler.cluster.maintenance import Maintenance
-from pai_scheduler.cluster.node import Closing, Node
+from pai_scheduler.cluster.node import Closing, Node, NodeState
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.redistribution import overlay
 from pai_scheduler.core.durations import Durations
@@ -69,6 +69,14 @@ class CurrentCluster:
         merged = merge_nodes(self.definition, nodes, one_machine=self._engine.one_machine)
         now = self._now()
         self.nodes = tuple(self._as_planned(node, now) for node in merged)
+
+    def unknown_gpu_links(self) -> Iterator[tuple[str, list[int]]]:
+        """Return what the cluster file links of GPUs that a machine does not have, by its name."""
+        for node in self.nodes:
+            here = {gpu.index for gpu in node.gpus}
+            missing = [index for group in node.gpu_links for index in group if index not in here]
+            if missing and node.state is not NodeState.LOST:
+                yield node.name, missing
 
     def _as_planned(self, node: Node, now: int) -> Node:
         """Return a node with what administrators say of it."""

@@ -153,6 +153,8 @@ class Service:
         if self._job_files is not None:
             await self._job_files.start(*storage_uris(self._default_fs_uri, self._address, self._engine))
         self._cluster.set_nodes(await self._engine.nodes())
+        for name, gpus in self._cluster.unknown_gpu_links():
+            _log.warning("gpuLinks in the cluster file name GPUs that %s does not have: %s", name, gpus)
         self._cluster.set_closings(await asyncio.to_thread(self._store.closed_nodes))
         # not requests: StoreError keeps it from starting
         await self._timekeeper.start()

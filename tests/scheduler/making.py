@@ -23,10 +23,11 @@ def make_node(
     *,
     state: NodeState = NodeState.READY,
     rack: str = "",
+    gpu_links: Sequence[tuple[int, ...]] = (),
 ) -> Node:
     types = [gpu_type for gpu_type, count in (gpus or {}).items() for _ in range(count)]
     found = tuple(Gpu(index, gpu_type) for index, gpu_type in enumerate(types))
-    return Node(name, cpus, memory_mb, storage_gb, found, state, rack)
+    return Node(name, cpus, memory_mb, storage_gb, found, state, rack, gpu_links=tuple(gpu_links))
 
 
 def make_demand(

@@ -80,6 +80,13 @@ def test_what_logs_and_streams_may_cost_can_be_said() -> None:
         ("nodes: [{name: a, rack: ''}]", "nodes[0].rack", "A rack is a name"),
         ("nodes: [{name: a, rack: [r1]}]", "nodes[0].rack", "A rack is a name"),
         ("nodes: [{name: a, rack: a b}]", "nodes[0].rack", "64 letters"),
+        ("nodes: [{name: a, gpuLinks: 1}]", "nodes[0].gpuLinks", "must be a list"),
+        ("nodes: [{name: a, gpuLinks: [0, 1]}]", "nodes[0].gpuLinks[0]", "must be a list"),
+        ("nodes: [{name: a, gpuLinks: [[0], [-1]]}]", "nodes[0].gpuLinks[1]", "A GPU is its number"),
+        ("nodes: [{name: a, gpuLinks: [[true]]}]", "nodes[0].gpuLinks[0]", "A GPU is its number"),
+        ("nodes: [{name: a, gpuLinks: [[P100]]}]", "nodes[0].gpuLinks[0]", "A GPU is its number"),
+        ("nodes: [{name: a, gpuLinks: [[0, 1], [1]]}]", "nodes[0].gpuLinks[1]", "GPU 1 is named twice"),
+        ("nodes: [{name: a, gpuLinks: [[2, 2]]}]", "nodes[0].gpuLinks[0]", "GPU 2 is named twice"),
         ("defaults: {logs: 5}", "defaults.logs", "mapping"),
         ("defaults: {logs: {maxMB: 5}}", "defaults.logs.maxMB", "maxMBPerTask, keepDays"),
         ("defaults: {logs: {maxMBPerTask: 0}}", "defaults.logs.maxMBPerTask", "1 or more"),
@@ -304,3 +311,10 @@ def test_the_rack_of_a_machine_is_what_the_file_says_whatever_else_was_found() -
     for one_machine in (False, True):
         nodes = merge_nodes(definition, found, one_machine=one_machine)
         assert [(node.name, node.rack) for node in nodes][:2] == [("a", "room-2/r1"), ("b", "")]
+
+
+def test_the_links_of_gpus_are_what_the_file_says_whatever_else_was_found() -> None:
+    definition = parse("nodes: [{name: a, gpuLinks: [[0, 2], [1, 3]]}, {name: b, gpuLinks: null}]")
+    found = [make_node("a", gpus={"P100": 4}), make_node("b", gpus={"P100": 4})]
+    nodes = merge_nodes(definition, found, one_machine=False)
+    assert [node.gpu_links for node in nodes] == [((0, 2), (1, 3)), ()]

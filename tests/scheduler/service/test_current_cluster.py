@@ -81,3 +81,12 @@ def test_a_node_is_closed_while_it_is_in_maintenance_and_knows_what_is_planned(
     assert not cluster.look_at_clock()
     cluster.set_maintenance([later])
     assert cluster.nodes[0].closing is None
+
+
+def test_links_of_gpus_that_a_machine_does_not_have_are_told(cluster: CurrentCluster) -> None:
+    (declared,) = CLUSTER.nodes
+    cluster.definition = replace(CLUSTER, nodes=(replace(declared, gpu_links=((0, 1), (5, 4))),))
+    cluster.set_nodes([make_node("another")])
+    assert list(cluster.unknown_gpu_links()) == [("a", [5, 4])]
+    cluster.set_nodes([make_node("another", state=NodeState.LOST)])
+    assert list(cluster.unknown_gpu_links()) == []
