@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from pai_scheduler.client.forecast_words import about_so_long
 from pai_scheduler.job.messages import Message
-from pai_scheduler.rest.models import AvailableAmounts, Validation
+from pai_scheduler.rest.cluster import AvailableAmounts
+from pai_scheduler.rest.models import Validation
 
 from .choices import Offer, Options, Problem
 from .messages import msg

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pai_scheduler.rest.models import Amount, AvailableAmounts, NodeInfo, VirtualClusterInfo
+from pai_scheduler.rest.cluster import Amount, AvailableAmounts, NodeInfo, VirtualClusterInfo
 
 _NOTHING: Amount = {"cpus": 0, "memoryMB": 0, "storageGB": 0, "gpus": {}}
 #: what somebody has in a virtual cluster that is not open

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pai_scheduler.job.messages import Message
-from pai_scheduler.rest.models import AvailableAmounts
+from pai_scheduler.rest.cluster import AvailableAmounts
 
 from .choices import Options
 from .messages import counted, msg

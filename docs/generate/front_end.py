@@ -21,19 +21,17 @@ from pai_labextension.answers import (
     TerminalInfo,
 )
 from pai_scheduler.api.openapi import schemas_of
+from pai_scheduler.rest.cluster import ClusterUsage, NodeInfo, VirtualClusterInfo
 from pai_scheduler.rest.models import (
     AttemptInfo,
-    ClusterUsage,
     JobDetail,
     JobEvent,
     JobSummary,
-    NodeInfo,
     PublicKeyInfo,
     QueueEntry,
     TaskMetrics,
     UserInfo,
     Validation,
-    VirtualClusterInfo,
 )
 from pai_scheduler.rest.schedules import (
     ScheduleInfo,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_scheduler.job.messages import Message
-from pai_scheduler.rest.models import NodeInfo, VirtualClusterInfo
+from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
 
 from ..messages import counted, msg
 

@@ -19,7 +19,8 @@ from pai_scheduler.client.forecast_words import start_in_words
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.code import CodeSettings, Deliver, generate_name, plan, read_settings
-from pai_scheduler.rest.models import NodeInfo, Validation
+from pai_scheduler.rest.cluster import NodeInfo
+from pai_scheduler.rest.models import Validation
 
 from ..answers import CodeFile, RunPlan, SubmitLine
 from ..code import EXPECTED, CodeRefusedError, find_file, sentence, submit_lines

@@ -10,7 +10,7 @@ import ipywidgets as widgets
 
 from pai_scheduler.client.cli.show import nodes_table
 from pai_scheduler.client.rest import Client
-from pai_scheduler.rest.models import NodeInfo, VirtualClusterInfo
+from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
 
 from .cluster_watch import GAP, watch_cluster
 from .free import free_amount, gpu_counts

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.rest.models import NodeInfo, Validation, VirtualClusterInfo
+from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
+from pai_scheduler.rest.models import Validation
 
 #: s to wait for the next key, and between two looks at what is free
 QUIET, REFRESH = 0.3, 30.0

@@ -11,7 +11,7 @@ import ipywidgets as widgets
 
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.paths import path_text
-from pai_scheduler.rest.models import NodeInfo, VirtualClusterInfo
+from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
 
 from ..images import EXAMPLE, ImageHelp
 from .envs import DEBUG, EnvList

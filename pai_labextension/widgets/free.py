@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pai_scheduler.rest.models import NodeInfo, VirtualClusterInfo
+from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
 
 from .language import Language
 

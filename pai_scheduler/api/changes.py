@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pai_scheduler.rest.models import ClusterVersion
+from pai_scheduler.rest.cluster import ClusterVersion
 
 from .base_handlers import Route, routes
 from .operations import TOO_MANY_STREAMS, Answer, operation, query

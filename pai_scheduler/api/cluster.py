@@ -9,17 +9,16 @@ from typing import Any
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.monitoring.cluster_usage import INTERVAL_SECONDS
-from pai_scheduler.rest.errors import RequestError, invalid_parameters, no_virtual_cluster
-from pai_scheduler.rest.models import (
+from pai_scheduler.rest.cluster import (
     ClusterUsage,
-    Count,
-    Done,
     NodeInfo,
     NodeSwitch,
     VirtualClusterInfo,
     VirtualClusterShare,
     VirtualClusterSwitch,
 )
+from pai_scheduler.rest.errors import RequestError, invalid_parameters, no_virtual_cluster
+from pai_scheduler.rest.models import Count, Done
 from pai_scheduler.service.virtual_clusters import WantedShare
 
 from .base_handlers import ApiHandler, Route, routes

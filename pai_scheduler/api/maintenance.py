@@ -7,8 +7,9 @@ from typing import Any
 
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.validate import SpecError
+from pai_scheduler.rest.cluster import MaintenanceInfo, WantedMaintenance
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
-from pai_scheduler.rest.models import Done, MaintenanceInfo, WantedMaintenance
+from pai_scheduler.rest.models import Done
 
 from .base_handlers import ApiHandler, Route, routes
 from .body import read_object, read_reason

@@ -1,4 +1,4 @@
-"""The API as one OpenAPI 3.1 document, made of what its methods declare, `rest.models` and the job schema."""
+"""The API as one OpenAPI 3.1 document, made of what its methods declare, `rest` and the job schema."""
 
 from __future__ import annotations
 

@@ -18,13 +18,13 @@ from pai_scheduler.core.queries import Forecast, Limits, NodeUse, QueuedJob, Vir
 from pai_scheduler.job.exits import STOPPED_BY_USER, exit_table
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.validate import SpecError
-from pai_scheduler.rest import models
+from pai_scheduler.rest import cluster, models
 from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.records import StoredJobEvent
 
 
 class _Planned(TypedDict, total=False):
-    maintenance: list[models.MaintenanceInfo]
+    maintenance: list[cluster.MaintenanceInfo]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Presenter:
             "gpusHeld": limits.gpus_held,
         }
 
-    def available(self, found: Available) -> models.AvailableAmounts:
+    def available(self, found: Available) -> cluster.AvailableAmounts:
         """Return what a user's next job could have in a virtual cluster."""
         return {
             "free": _amounts(found.free),
@@ -144,7 +144,7 @@ class Presenter:
             "mostOnOne": _amounts(found.most_on_one),
         }
 
-    def node(self, use: NodeUse, disk: DiskSpace | None, principal: Principal) -> models.NodeInfo:
+    def node(self, use: NodeUse, disk: DiskSpace | None, principal: Principal) -> cluster.NodeInfo:
         """Return a machine; whose job has a GPU is told to its owner and to admins only."""
         node = use.node
         holders = {
@@ -178,9 +178,9 @@ class Presenter:
 
     def virtual_cluster(
         self, use: VirtualClusterUse, used_lately: UsedLately | None
-    ) -> models.VirtualClusterInfo:
+    ) -> cluster.VirtualClusterInfo:
         """Return a virtual cluster, what its jobs hold, and what who asks has used of it."""
-        found: models.VirtualClusterInfo = {
+        found: cluster.VirtualClusterInfo = {
             "capacity": use.capacity,
             "maxCapacity": use.max_capacity,
             "usedCapacity": use.used_capacity,
@@ -376,21 +376,21 @@ def _progress(job: Job) -> float:
     return round(ended / job.spec.total_tasks, 4)
 
 
-def _amount(cpus: int, memory_mb: int, storage_gb: int, gpus: dict[str, int]) -> models.Amount:
+def _amount(cpus: int, memory_mb: int, storage_gb: int, gpus: dict[str, int]) -> cluster.Amount:
     return {"cpus": cpus, "memoryMB": memory_mb, "storageGB": storage_gb, "gpus": gpus}
 
 
-def _amounts(amounts: Amounts) -> models.Amount:
+def _amounts(amounts: Amounts) -> cluster.Amount:
     gpus = {key.removeprefix(ANY_GPU): count for key, count in amounts.items() if is_gpu(key)}
     return _amount(amounts.get(CPUS, 0), amounts.get(MEMORY, 0), amounts.get(STORAGE, 0), gpus)
 
 
-def _resources(amounts: tuple[int, int, int]) -> models.VirtualClusterResources:
+def _resources(amounts: tuple[int, int, int]) -> cluster.VirtualClusterResources:
     memory, cpus, gpus = amounts
     return {"memory": memory, "vCores": cpus, "GPUs": gpus}
 
 
-def maintenance(window: Maintenance) -> models.MaintenanceInfo:
+def maintenance(window: Maintenance) -> cluster.MaintenanceInfo:
     """Return what is planned by a name."""
     return {
         "name": window.name,
@@ -406,8 +406,8 @@ def _planned(windows: Sequence[Maintenance]) -> _Planned:
     return {"maintenance": list(map(maintenance, windows))} if windows else {}
 
 
-def _closing(closing: Closing) -> models.NodeClosing:
-    found: models.NodeClosing = {"by": closing.by, "reason": closing.reason, "since": closing.since}
+def _closing(closing: Closing) -> cluster.NodeClosing:
+    found: cluster.NodeClosing = {"by": closing.by, "reason": closing.reason, "since": closing.since}
     if closing.until is not None:
         found["until"] = closing.until
     return found

@@ -14,18 +14,21 @@ import msgspec
 
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.address import DEFAULT_URL
-from pai_scheduler.rest.log_position import LogPart, LogPosition
-from pai_scheduler.rest.models import (
-    AttemptInfo,
+from pai_scheduler.rest.cluster import (
     AvailableAmounts,
     ClusterUsage,
     ClusterVersion,
+    MaintenanceInfo,
+    NodeInfo,
+    VirtualClusterInfo,
+)
+from pai_scheduler.rest.log_position import LogPart, LogPosition
+from pai_scheduler.rest.models import (
+    AttemptInfo,
     FieldError,
     JobDetail,
     JobEvent,
     JobSummary,
-    MaintenanceInfo,
-    NodeInfo,
     PublicKeyInfo,
     QueueEntry,
     ServiceInfo,
@@ -34,7 +37,6 @@ from pai_scheduler.rest.models import (
     TaskPort,
     UserInfo,
     Validation,
-    VirtualClusterInfo,
 )
 from pai_scheduler.rest.schedules import (
     ScheduleDetail,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pai_scheduler.job.messages import msg
-from pai_scheduler.rest.models import AvailableAmounts, JobLimits, Validation
+from pai_scheduler.rest.cluster import AvailableAmounts
+from pai_scheduler.rest.models import JobLimits, Validation
 from pai_spawner.answers import Answer, answer_to, refusal, unreachable, wrong_options
 from pai_spawner.choices import Choice, Offer, Policy, Problem
 from tests.spawner.test_words import AVAILABLE, amount

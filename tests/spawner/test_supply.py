@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai_scheduler.rest.models import NodeInfo, VirtualClusterInfo
+from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
 from pai_spawner.supply import NOTHING, VirtualClusterSupply, supply_of
 from tests.spawner.test_words import AVAILABLE
 

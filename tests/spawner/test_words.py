@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pai_scheduler.rest.models import Amount, AvailableAmounts
+from pai_scheduler.rest.cluster import Amount, AvailableAmounts
 from pai_spawner.choices import Policy
 from pai_spawner.words import (
     cpus_note,

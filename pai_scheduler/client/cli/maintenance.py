@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pai_scheduler.job.messages import msg
-from pai_scheduler.rest.models import MaintenanceInfo
+from pai_scheduler.rest.cluster import MaintenanceInfo
 
 from .session import OK, CliSession
 from .tables import moment, table

@@ -14,6 +14,7 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
 from pai_scheduler.client.rest import Client
+from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
 from pai_scheduler.rest.models import (
     AttemptInfo,
     FieldError,
@@ -21,14 +22,12 @@ from pai_scheduler.rest.models import (
     JobEvent,
     JobState,
     JobSummary,
-    NodeInfo,
     ServiceInfo,
     TaskMetrics,
     TaskRoleStatus,
     TaskStatus,
     UserInfo,
     Validation,
-    VirtualClusterInfo,
 )
 
 NODE: NodeInfo = {

@@ -3,7 +3,8 @@ from __future__ import annotations
 from typing import Literal
 
 from pai_scheduler.client.cli.show import limits_in_words, nodes_table
-from pai_scheduler.rest.models import JobLimits, NodeInfo, Validation
+from pai_scheduler.rest.cluster import NodeInfo
+from pai_scheduler.rest.models import JobLimits, Validation
 
 LIMITS: JobLimits = {
     "priority": 50,
