@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from ipaddress import ip_network
 
 from docker import DockerClient
 from docker.errors import APIError, ContainerError, DockerException, ImageNotFound
@@ -94,8 +95,10 @@ def _image(client: DockerClient, name: str, image: str) -> Finding:
 def _way_from_a_container(client: DockerClient, hub: HubConfiguration, image: str) -> Finding:
     """Ask the Hub from a container, as servers do: by what the scheduler passes on at Docker's bridge."""
     port = hub.public_url.rpartition(":")[2]
-    gateway = client.networks.get("bridge").attrs["IPAM"]["Config"][0].get("Gateway", "")
-    url = f"http://{gateway}:{port}{hub.app.base_url}hub/api/"
+    config = client.networks.get("bridge").attrs["IPAM"]["Config"][0]
+    # (Docker names it only where an administrator chose it; its own choice is the first address)
+    address = config.get("Gateway") or ip_network(config["Subnet"])[1]
+    url = f"http://{address}:{port}{hub.app.base_url}hub/api/"
     try:
         client.containers.run(
             image, [_ASK, url], entrypoint=["python3", "-c"], network_mode="bridge", remove=True

@@ -33,7 +33,7 @@ import yaml
 
 from hub_config.images.build import Recipe, build
 from tests.hub import REPOSITORY, Hub
-from tests.testbed.docker import docker_host
+from tests.testbed.docker import bridge_address, docker_host
 from tests.testbed.images import debian_image
 from tests.testbed.ports import free_port
 from tests.testbed.scheduler import clean_environ
@@ -125,7 +125,7 @@ def _ours(folder: Path, host: str, image: str) -> Iterator[Side]:
 @contextmanager
 def _theirs(folder: Path, host: str, image: str, command: str) -> Iterator[Side]:
     engine = docker.DockerClient(base_url=host)
-    bridge = engine.networks.get("bridge").attrs["IPAM"]["Config"][0]["Gateway"]
+    bridge = bridge_address(engine)
     port = free_port()
     proxy = REPOSITORY / "build/proxy/node_modules/configurable-http-proxy/bin/configurable-http-proxy"
     text = _DOCKER_SPAWNER.format(

@@ -17,6 +17,7 @@ import pytest
 from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
 
 from pai_scheduler.ssh.keys.job_keys import JobKeys
+from tests.testbed.docker import bridge_address
 
 from .ssh_house import PATIENCE, PORT, House, eventually, run, web_job
 
@@ -239,7 +240,7 @@ def listening(table: str) -> list[str]:
 def bridge_of(house: House) -> str:
     """Return the address of this machine at which containers reach the Hub."""
     with house.docker() as docker:
-        return str(docker.networks.get("bridge").attrs["IPAM"]["Config"][0].get("Gateway") or "172.17.0.1")
+        return bridge_address(docker)
 
 
 async def test_nobody_jumps_over_their_task_to_anothers(house: House, own_key: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.hub import ADMIN_PASSWORD, GPU_LAB, PATIENCE, REPOSITORY, Hub
-from tests.testbed.docker import client
+from tests.testbed.docker import bridge_address, client
 from tests.testbed.web_server import WebServer
 
 from .lab_in_a_browser import (
@@ -39,7 +39,7 @@ def hub_with_subdomains(request: pytest.FixtureRequest, tmp_path: Path) -> Itera
     if kind == "docker":
         docker_host = request.getfixturevalue("docker_host")
         with client(docker_host) as engine:
-            bridge = engine.networks.get("bridge").attrs["IPAM"]["Config"][0]["Gateway"]
+            bridge = bridge_address(engine)
         hub.environment = {
             "DOCKER_HOST": docker_host,
             "PAI_NOTEBOOK_IMAGE": request.getfixturevalue("notebook_image"),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from ipaddress import ip_network
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,6 +32,12 @@ _PROGRAMS = {
 }
 _SYSTEM_SOCKET = Path("/var/run/docker.sock")
 _START_SECONDS = 60
+
+
+def bridge_address(engine: DockerClient) -> str:
+    """Return this machine's address on Docker's default bridge; Docker names it only where it was chosen."""
+    config = engine.networks.get("bridge").attrs["IPAM"]["Config"][0]
+    return str(config.get("Gateway") or ip_network(config["Subnet"])[1])
 
 
 @contextmanager

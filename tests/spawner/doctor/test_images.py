@@ -11,7 +11,7 @@ import pytest
 
 from pai_scheduler.doctor.finding import Verdict
 from pai_spawner.doctor.images import of_images
-from tests.testbed.docker import client
+from tests.testbed.docker import bridge_address, client
 
 from .conftest import Configure
 
@@ -20,7 +20,7 @@ from .conftest import Configure
 def hub_at_the_bridge(docker_host: str) -> Iterator[int]:
     """Answer at Docker's bridge, as what the scheduler passes on to the Hub; return the port."""
     with client(docker_host) as engine:
-        gateway = engine.networks.get("bridge").attrs["IPAM"]["Config"][0]["Gateway"]
+        gateway = bridge_address(engine)
 
     class Hub(SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
