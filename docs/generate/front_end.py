@@ -87,6 +87,7 @@ _PARTS: Mapping[str, Collection[str]] = {
     "VirtualClusterInfo": (
         *("capacity", "maxCapacity", "numActiveJobs", "numPendingJobs"),
         *("resourcesUsed", "resourcesTotal", "status", "shorterFirst", "fairShareHours", "usedLately"),
+        *("levelGpuHours", "shortestRemaining", "placement"),
     ),
     "VirtualClusterResources": ("GPUs", "vCores"),
 }

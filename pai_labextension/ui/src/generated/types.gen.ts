@@ -36,6 +36,18 @@ export type VirtualClusters = {
          */
         fairShareHours: number;
         /**
+         * A job goes to the next level when it has had so many GPU hours; lower levels come first and stop others; empty: no levels
+         */
+        levelGpuHours: Array<number>;
+        /**
+         * Jobs that need least GPU time to their end come first and stop others
+         */
+        shortestRemaining: boolean;
+        /**
+         * pack: what starts fills machines; spread: it gets the emptiest ones
+         */
+        placement: 'pack' | 'spread';
+        /**
          * Absent: it decides nothing here, or nobody has logged in to ask
          */
         usedLately?: UsedLately;
@@ -520,6 +532,18 @@ export type VirtualClusterInfo = {
      * Who has used less comes first; half counts after so many hours; 0: first come, first served
      */
     fairShareHours: number;
+    /**
+     * A job goes to the next level when it has had so many GPU hours; lower levels come first and stop others; empty: no levels
+     */
+    levelGpuHours: Array<number>;
+    /**
+     * Jobs that need least GPU time to their end come first and stop others
+     */
+    shortestRemaining: boolean;
+    /**
+     * pack: what starts fills machines; spread: it gets the emptiest ones
+     */
+    placement: 'pack' | 'spread';
     /**
      * Absent: it decides nothing here, or nobody has logged in to ask
      */

@@ -535,6 +535,9 @@ export const vVirtualClusters = v.record(v.string(), v.object({
     status: v.picklist(['RUNNING', 'STOPPED']),
     shorterFirst: v.pipe(v.number(), v.integer()),
     fairShareHours: v.pipe(v.number(), v.integer()),
+    levelGpuHours: v.array(v.number()),
+    shortestRemaining: v.boolean(),
+    placement: v.picklist(['pack', 'spread']),
     usedLately: v.optional(vUsedLately)
 }));
 
@@ -551,6 +554,9 @@ export const vVirtualClusterInfo = v.object({
     status: v.picklist(['RUNNING', 'STOPPED']),
     shorterFirst: v.pipe(v.number(), v.integer()),
     fairShareHours: v.pipe(v.number(), v.integer()),
+    levelGpuHours: v.array(v.number()),
+    shortestRemaining: v.boolean(),
+    placement: v.picklist(['pack', 'spread']),
     usedLately: v.optional(vUsedLately)
 });
 

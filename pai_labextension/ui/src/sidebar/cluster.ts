@@ -27,6 +27,12 @@ export interface IVirtualCluster extends IHeld {
   readonly shorterFirst: boolean;
   /** Who has used less comes first, and half of it counts after so many hours; 0: that does not count. */
   readonly fairShareHours: number;
+  /** Those that need least GPU time to their end come first, and stop others. */
+  readonly shortestRemaining: boolean;
+  /** GPU hours after which a job goes to the next level; empty: there are no levels. */
+  readonly levelGpuHours: readonly number[];
+  /** `pack`: what starts fills machines; `spread`: it gets the emptiest ones. */
+  readonly placement: 'pack' | 'spread';
   /** What the person in front has used: GPU hours, and per cent of what all users have. */
   readonly usedLately: { readonly gpuHours: number; readonly percent: number } | null;
 }
@@ -90,6 +96,9 @@ export function described(clusters: IVirtualClusters): IVirtualCluster[] {
         stopped: cluster.status === 'STOPPED',
         shorterFirst: cluster.shorterFirst > 0,
         fairShareHours: cluster.fairShareHours,
+        shortestRemaining: cluster.shortestRemaining,
+        levelGpuHours: cluster.levelGpuHours,
+        placement: cluster.placement,
         usedLately: cluster.usedLately ?? null
       };
     })

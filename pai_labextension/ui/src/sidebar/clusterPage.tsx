@@ -70,11 +70,27 @@ function VirtualClusterBar({ cluster, trans, language }: IVirtualClusterBarProps
           trans.__('guaranteed: %1', guaranteed),
           trans.__('%1 running', running),
           trans.__('%1 waiting', waiting),
-          cluster.shorterFirst ? trans.__('shorter jobs come first') : ''
+          cluster.shorterFirst ? trans.__('shorter jobs come first') : '',
+          cluster.placement === 'spread'
+            ? trans.__('what starts gets the emptiest machines')
+            : trans.__('what starts fills machines')
         ]
           .filter(Boolean)
           .join(' · ')}
       </span>
+      {cluster.shortestRemaining && (
+        <span className="pai-mod-secondary">
+          {trans.__('Jobs that need least GPU time to their end come first and stop others.')}
+        </span>
+      )}
+      {cluster.levelGpuHours.length > 0 && (
+        <span className="pai-mod-secondary">
+          {trans.__(
+            'A job goes to the next level when it has had so many GPU hours: %1. Lower levels come first and stop others.',
+            cluster.levelGpuHours.map(hours => hours.toLocaleString(language)).join(' · ')
+          )}
+        </span>
+      )}
       {cluster.fairShareHours > 0 && (
         <span className="pai-mod-secondary">
           {trans.__('Who has used less comes first; half counts after %1 hours.', cluster.fairShareHours)}{' '}

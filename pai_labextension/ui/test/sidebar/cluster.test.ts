@@ -13,7 +13,10 @@ const cluster = {
   resourcesTotal: resources(8, 64),
   status: 'RUNNING' as const,
   shorterFirst: 0,
-  fairShareHours: 0
+  fairShareHours: 0,
+  levelGpuHours: [],
+  shortestRemaining: false,
+  placement: 'pack' as const
 };
 
 describe('the virtual clusters', () => {
@@ -38,6 +41,13 @@ describe('the virtual clusters', () => {
     const [fair, plain] = described({ fair: { ...cluster, fairShareHours: 168, usedLately }, plain: cluster });
     expect(fair).toMatchObject({ fairShareHours: 168, usedLately });
     expect(plain).toMatchObject({ fairShareHours: 0, usedLately: null });
+  });
+
+  it('say which jobs stop others, and where what starts goes', () => {
+    const other = { levelGpuHours: [1, 10], shortestRemaining: true, placement: 'spread' as const };
+    const [one, plain] = described({ one: { ...cluster, ...other }, plain: cluster });
+    expect(one).toMatchObject(other);
+    expect(plain).toMatchObject({ levelGpuHours: [], shortestRemaining: false, placement: 'pack' });
   });
 
   it('come by name', () => {
