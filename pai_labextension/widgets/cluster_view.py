@@ -12,6 +12,7 @@ from pai_scheduler.client.cli.show import nodes_table
 from pai_scheduler.client.rest import Client
 from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
 
+from .cluster_rules import maintenance, rules
 from .cluster_watch import GAP, watch_cluster
 from .free import free_amount, gpu_counts
 from .language import Language
@@ -33,10 +34,11 @@ class ClusterView(TopWidget):
         self.virtual_clusters: dict[str, VirtualClusterInfo] = {}
         self.trouble = widgets.HTML()
         self.totals = widgets.HTML(notice(self.say("Looking at the cluster …")))
+        self.maintenance = widgets.HTML()
         self.machines = widgets.HTML()
         self.shares = widgets.HTML()
         show(self.trouble, False)
-        self._fill([self.trouble, self.outcome, self.totals, self.machines, self.shares])
+        self._fill([self.trouble, self.outcome, self.totals, self.maintenance, self.machines, self.shares])
         self._background.spawn(
             watch_cluster(self.client, self._look, self._show_trouble, gap), "pai-cluster-view"
         )
@@ -64,6 +66,7 @@ class ClusterView(TopWidget):
             self.client.virtual_clusters(), self.client.nodes()
         )
         self.totals.value = totals(self.say, self.nodes)
+        self.maintenance.value = maintenance(self.say, self.nodes)
         self.machines.value = machines(self.say, self.nodes)
         self.shares.value = shares(self.say, self.virtual_clusters)
 
@@ -141,7 +144,7 @@ def node_state(say: Language, node: NodeInfo) -> str:
 
 
 def shares(say: Language, clusters: dict[str, VirtualClusterInfo]) -> str:
-    """List the virtual clusters: what is used of what each is guaranteed, and what waits."""
+    """List the virtual clusters: what is used of what each is guaranteed, what waits, and by which rules."""
     columns = [
         say("Virtual cluster"),
         say("Used"),
@@ -149,6 +152,7 @@ def shares(say: Language, clusters: dict[str, VirtualClusterInfo]) -> str:
         say("At most"),
         say("Running"),
         say("Waiting"),
+        say("Rules"),
     ]
     rows = [
         [
@@ -158,6 +162,7 @@ def shares(say: Language, clusters: dict[str, VirtualClusterInfo]) -> str:
             f"{cluster['maxCapacity']:g} %",
             str(cluster["numActiveJobs"]),
             str(cluster["numPendingJobs"]),
+            " ".join(rules(say, cluster)),
         ]
         for name, cluster in clusters.items()
     ]

@@ -20,6 +20,8 @@ async def test_it_shows_what_is_free_and_follows_each_change(peer: Peer) -> None
     assert view.free == {"cpus": 30, "memoryMB": 92_000, "P100": 1, "TITANX": 1}
     assert "node-a" in view.machines.value
     assert "33.3 %" in view.shares.value
+    assert "What starts fills machines." in view.shares.value
+    assert view.maintenance.value == ""
     assert view.as_text().splitlines()[1].startswith("node-a")
     lost: Any = {**NODE, "state": "LOST"}
     peer.nodes = [lost]
