@@ -419,10 +419,8 @@ class Dispatcher(SchedulerState):
         for bound in bounds:
             found = self.quota_accounting.violation(cluster, user, shape.asked, bound)
             room = self.quota_accounting.gpu_room(cluster, bound)
-            # (one task is placed as quickly as it is counted)
-            if found is None and (
-                len(shape.gang) == 1
-                or self.cluster.may_hold(shape.gang, room, reservation.kept, reservation.counted)
+            if found is None and self.cluster.may_hold(
+                shape.gang, room, reservation.kept, reservation.counted
             ):
                 with self.reservations.suspended(self.cluster, [reservation]):
                     placed = self.cluster.place(shape.gang, room, barred=self.barred(shape))
@@ -434,7 +432,7 @@ class Dispatcher(SchedulerState):
 
     def _is_due(self, job_id: str) -> bool:
         """Return whether a job was overtaken too often, and nothing is kept yet for anybody in its line."""
-        return self.queue.overtaken(job_id) >= self._overtake_limit and not self.queue.has_reservation(job_id)
+        return not self.queue.has_reservation(job_id) and self.queue.overtaken(job_id) >= self._overtake_limit
 
     def _may_reserve(self, job_id: str) -> bool:
         """Return whether it is a job's turn; else its line is noted."""

@@ -14,7 +14,7 @@ class FreeNodeResources:
 
     __slots__ = (
         *("changes", "cpus", "gpu_types", "gpus", "links"),
-        *("memory_mb", "node", "number", "ports", "storage_gb"),
+        *("memory_mb", "node", "number", "ports", "returns", "storage_gb"),
     )
 
     def __init__(self, node: Node, ports: set[int], number: int = 0) -> None:
@@ -39,6 +39,8 @@ class FreeNodeResources:
         self.ports = ports
         #: how often something was taken or given back: what was counted here holds as long as it stays
         self.changes = 0
+        #: … and how often something was given back
+        self.returns = 0
 
     @property
     def free_gpus(self) -> int:
@@ -87,6 +89,7 @@ class FreeNodeResources:
     def give_back(self, demand: Demand, assignment: Assignment) -> None:
         """Undo `take`."""
         self.changes += 1
+        self.returns += 1
         self.cpus += demand.cpus
         self.memory_mb += demand.memory_mb
         self.storage_gb += demand.storage_gb

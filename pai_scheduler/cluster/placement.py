@@ -174,6 +174,8 @@ class Cluster:
         booked, by node, and looked at as free; `counted` keeps what that comes to for the next look, where it
         is the same gang and `kept` changes with its nodes only.
         """
+        if len(gang) == 1:
+            return self._may_hold_one(gang[0], gpu_room, kept)
         self._file()
         counted = {} if counted is None else counted
         for kind, (demand, wanted) in enumerate(_kinds(gang)):
@@ -195,6 +197,25 @@ class Cluster:
             if wanted > 0 and not self._index.may_hold(_size(demand), demand.gpus, most, wanted):
                 return False
         return True
+
+    def _may_hold_one(
+        self,
+        demand: Demand,
+        gpu_room: Mapping[str, int] | None,
+        kept: Mapping[str, Sequence[tuple[Demand, Assignment]]],
+    ) -> bool:
+        """Do what `may_hold` does for a job of one task."""
+        for name, parts in kept.items():
+            if _has_room_without(self._uses[name], parts, demand):
+                return True
+        self._file()
+        asked = _size(demand)
+        if not demand.gpus:
+            return self._index.without_gpus(asked) is not None
+        types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
+        if gpu_room is not None:
+            types = [of for of in types if gpu_room.get(of, 0) >= demand.gpus]
+        return self._index.with_gpus(asked, demand.gpus, types) is not None
 
     def _ports_of(self, gang: Sequence[Demand]) -> set[int] | None:
         """Return the ports of one machine that a gang names; None where it cannot have them."""
@@ -487,6 +508,27 @@ def _more_copies(use: FreeNodeResources, parts: Iterable[tuple[Demand, Assignmen
             gpus[use.gpu_types.get(index, "")] += 1
     more = room_for(demand, Room(use.node.name, cpus, memory_mb, storage_gb, gpus))
     return max(0, more - room_for(demand, free))
+
+
+def _has_room_without(
+    use: FreeNodeResources, parts: Iterable[tuple[Demand, Assignment]], demand: Demand
+) -> bool:
+    """Return whether a node would have room for a task without what is booked in `parts`."""
+    cpus, memory_mb, storage_gb = use.cpus, use.memory_mb, use.storage_gb
+    more: dict[str, int] = {}
+    for part, assignment in parts:
+        cpus += part.cpus
+        memory_mb += part.memory_mb
+        storage_gb += part.storage_gb
+        for index in assignment.gpus:
+            gpu_type = use.gpu_types.get(index, "")
+            more[gpu_type] = more.get(gpu_type, 0) + 1
+    if demand.cpus > cpus or demand.memory_mb > memory_mb or demand.storage_gb > storage_gb:
+        return False
+    if not demand.gpus:
+        return True
+    types = (demand.gpu_type,) if demand.gpu_type else use.gpus
+    return any(len(use.gpus.get(of, ())) + more.get(of, 0) >= demand.gpus for of in types)
 
 
 def _room(use: FreeNodeResources) -> Room:

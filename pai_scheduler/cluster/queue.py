@@ -440,24 +440,33 @@ class Queue(Generic[Shape]):
             for name, index in self._by_need.items():
                 if index:
                     turns.setdefault(name, _Turn(standing)).index = index
-        merged: list[tuple[int, str, str]] = []
+        merged: list[_Next] = []
+        tried = 0
         for name, turn in turns.items():
             heapq.heapify(turn.heads)
-            _push(merged, turn.next(rooms), name)
+            _push(merged, turn.next(rooms), name, tried)
         while merged:
-            order, job_id, name = heapq.heappop(merged)
+            order, job_id, name, as_of, head = heapq.heappop(merged)
             turn = turns[name]
-            head = turn.next(rooms)
-            if head is None or (head[0][1], head[1]) != (order, job_id):
-                # what became free has been taken since
-                _push(merged, head, name)
-                continue
+            if as_of != tried:
+                now = turn.next(rooms)
+                if now is None or (now[0][1], now[1]) != (order, job_id):
+                    # what became free has been taken since
+                    _push(merged, now, name, tried)
+                    continue
+                head = now
             turn.take(head)
             yield job_id
+            tried += 1
             turn.put_back()
-            _push(merged, turn.next(rooms), name)
+            _push(merged, turn.next(rooms), name, tried)
 
 
-def _push(merged: list[tuple[int, str, str]], head: QueuePosition | None, name: str) -> None:
+#: The first of a virtual cluster: its order of submission and its id, the virtual cluster, how many had been
+#: tried when it was found, and its position.
+_Next = tuple[int, str, str, int, QueuePosition]
+
+
+def _push(merged: list[_Next], head: QueuePosition | None, name: str, tried: int) -> None:
     if head is not None:
-        heapq.heappush(merged, (head[0][1], head[1], name))
+        heapq.heappush(merged, (head[0][1], head[1], name, tried, head))

@@ -64,22 +64,26 @@ class QuotaAccounting:
 
     def book(self, cluster: str, user: str, amounts: Amounts) -> None:
         """Count what somebody was given, or what is kept for them."""
-        used = self._used[cluster]
+        used, gpus = self._used[cluster], 0
         for key, count in amounts.items():
             used[key] += count
-        if gpus := gpus_in(amounts):
+            if key.startswith(ANY_GPU):
+                gpus += count
+        if gpus:
             self._user_gpus[cluster, user] += gpus
 
     def unbook(self, cluster: str, user: str, amounts: Amounts) -> None:
         """Undo `book`."""
-        used = self._used[cluster]
+        used, gpus = self._used[cluster], 0
         for key, count in amounts.items():
             left = used[key] - count
             if left:
                 used[key] = left
             else:
                 del used[key]
-        if gpus := gpus_in(amounts):
+            if key.startswith(ANY_GPU):
+                gpus += count
+        if gpus:
             self._user_gpus[cluster, user] -= gpus
             if not self._user_gpus[cluster, user]:
                 del self._user_gpus[cluster, user]

@@ -27,7 +27,7 @@ class ReservedPlace:
         return self.demand if self.gpu_type is None else replace(self.demand, gpu_type=self.gpu_type)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Reservation:
     """One waiting job's places. `within`: it stays within its guaranteed share.
 
@@ -69,6 +69,18 @@ class Reservation:
         self.demands = {target.demand for target in self.targets}
 
 
+@dataclass(slots=True)
+class _Suspended:
+    """What was kept on a node for those that are suspended.
+
+    `settled`: all was kept there that could be, as of then; `changes`: the node's, after it was let go.
+    """
+
+    settled: int
+    changes: int = 0
+    parts: list[tuple[Reservation, list[tuple[Demand, Assignment]], bool]] = field(default_factory=list)
+
+
 class Reservations:
     """All reservations: those that stay within a guarantee come first, then the older before the younger.
 
@@ -81,6 +93,9 @@ class Reservations:
         self._within: dict[str, Reservation] = {}
         self._beyond: dict[str, Reservation] = {}
         self._on_node: dict[str, dict[str, Reservation]] = {}
+        #: all is kept on a node that can be, as of how often something had been given back there: what was
+        #: taken since was not kept for anybody, and leaves the same to those for whom something is
+        self._settled: dict[str, int] = {}
         #: how many there are for jobs of one size in a virtual cluster
         self._sizes: Counter[tuple[str, Hashable]] = Counter()
 
@@ -125,8 +140,13 @@ class Reservations:
         self._sizes[reservation.virtual_cluster, reservation.size] += 1
         (self._within if reservation.within else self._beyond)[reservation.job_id] = reservation
         for node in reservation.nodes:
-            self._on_node.setdefault(node, {})[reservation.job_id] = reservation
-            self.refresh(cluster, node)
+            there = self._on_node.setdefault(node, {})
+            last = not reservation.within or all(one.within for one in there.values())
+            there[reservation.job_id] = reservation
+            if last and self._is_settled(cluster, node):
+                _keep(cluster, reservation, node)
+            else:
+                self.refresh(cluster, node)
 
     def pop(self, cluster: Cluster, job_id: str) -> Reservation | None:
         """Drop a reservation; what was booked for it may be kept for others."""
@@ -139,20 +159,32 @@ class Reservations:
         if not self._sizes[size]:
             del self._sizes[size]
         for node in reservation.nodes:
+            settled = self._is_settled(cluster, node)
             _let_go(cluster, reservation, node)
             del self._on_node[node][job_id]
             if not self._on_node[node]:
                 del self._on_node[node]
-            self.refresh(cluster, node)
+                self._settled.pop(node, None)
+            # (where nothing was kept for it, nothing more is for the others)
+            if not (settled and self._is_settled(cluster, node)):
+                self.refresh(cluster, node)
         return reservation
+
+    def _is_settled(self, cluster: Cluster, node: str) -> bool:
+        """Return whether all is kept on a node that can be, were those that are suspended not there."""
+        use = cluster.uses.get(node)
+        return use is not None and not cluster.shares_host_ports and self._settled.get(node) == use.returns
 
     def refresh(self, cluster: Cluster, node: str) -> None:
         """Book what is free on a node for those who have places there, first come first.
 
         Where all nodes are one machine, a port that is free is free for those on other nodes too.
         """
-        nodes = list(self._on_node) if cluster.shares_host_ports else [node]
-        there = {name: _ordered(self._on_node.get(name, {}).values()) for name in nodes}
+        if not cluster.shares_host_ports:
+            if node in self._on_node:
+                self._refresh_one(cluster, node)
+            return
+        there = {name: _ordered(reservations.values()) for name, reservations in self._on_node.items()}
         for name, reservations in there.items():
             for reservation in reservations:
                 _let_go(cluster, reservation, name)
@@ -161,14 +193,28 @@ class Reservations:
                 if not reservation.suspended:
                     _keep(cluster, reservation, name)
 
+    def _refresh_one(self, cluster: Cluster, node: str) -> None:
+        """Book what is free on a node where no other's ports are in the way."""
+        reservations = _ordered(self._on_node[node].values())
+        suspended = False
+        for reservation in reservations:
+            _let_go(cluster, reservation, node)
+        for reservation in reservations:
+            if reservation.suspended:
+                suspended = True
+            else:
+                _keep(cluster, reservation, node)
+        use = cluster.uses.get(node)
+        if suspended or use is None:
+            self._settled.pop(node, None)
+        else:
+            self._settled[node] = use.returns
+
     @contextmanager
     def suspended(self, cluster: Cluster, some: Iterable[Reservation]) -> Iterator[None]:
         """Look at things as if nothing were kept for some; they keep their places in the order."""
         some = list(some)
-        for reservation in some:
-            reservation.suspended += 1
-            for node in list(reservation.kept):
-                _let_go(cluster, reservation, node)
+        before = self._suspend(cluster, some)
         try:
             yield
         finally:
@@ -176,7 +222,42 @@ class Reservations:
                 reservation.suspended -= 1
             nodes = (one.nodes for one in some if one.job_id in self._reservations)
             for node in dict.fromkeys(chain.from_iterable(nodes)):
-                self.refresh(cluster, node)
+                known = before.get(node)
+                if known is None or not self._put_back(cluster, node, known):
+                    self.refresh(cluster, node)
+
+    def _suspend(self, cluster: Cluster, some: Sequence[Reservation]) -> dict[str, _Suspended]:
+        """Let go what is kept for some; return by node, where all was kept that could be, what that was."""
+        before: dict[str, _Suspended] = {}
+        for reservation in some:
+            reservation.suspended += 1
+            for node, parts in list(reservation.kept.items()):
+                use = cluster.uses[node]
+                known = before.get(node)
+                if known is None and self._is_settled(cluster, node):
+                    known = before[node] = _Suspended(use.returns)
+                complete = node in reservation.complete
+                _let_go(cluster, reservation, node)
+                if known is not None:
+                    known.parts.append((reservation, parts, complete))
+                    known.changes = use.changes
+        return before
+
+    def _put_back(self, cluster: Cluster, node: str, known: _Suspended) -> bool:
+        """Keep the same as before where nothing else has changed: to look anew would find that."""
+        use = cluster.uses.get(node)
+        if use is None or use.changes != known.changes or self._settled.get(node) != known.settled:
+            return False
+        if any(one.suspended or one.job_id not in self._reservations for one, _, _ in known.parts):
+            return False
+        for reservation, parts, complete in known.parts:
+            for part, assignment in parts:
+                cluster.occupy(part, assignment)
+            reservation.kept[node] = parts
+            if complete:
+                reservation.complete.add(node)
+        self._settled[node] = use.returns
+        return True
 
     @contextmanager
     def resumed(self, cluster: Cluster, some: Iterable[Reservation]) -> Iterator[Resumed]:
@@ -229,9 +310,14 @@ class Resumed:
         self.let_go(self._on_node)
 
 
-def _ordered(reservations: Iterable[Reservation]) -> list[Reservation]:
+def _ordered(reservations: Collection[Reservation]) -> Collection[Reservation]:
     # (a dictionary keeps the order in which they came)
-    return sorted(reservations, key=lambda reservation: not reservation.within)
+    if len(reservations) < 2:
+        return reservations
+    return [
+        *(one for one in reservations if one.within),
+        *(one for one in reservations if not one.within),
+    ]
 
 
 def _keep(cluster: Cluster, reservation: Reservation, node: str) -> None:
@@ -242,25 +328,24 @@ def _keep(cluster: Cluster, reservation: Reservation, node: str) -> None:
     for target in reservation.targets:
         if target.node != node:
             continue
-        demand = target.demand
-        gpus = tuple(use.gpus.get(target.gpu_type, ())[: demand.gpus]) if target.gpu_type else ()
-        ports = [port for port in fixed_ports(demand.ports) if port not in use.ports]
-        part = Demand(
-            max(0, min(demand.cpus, use.cpus)),
-            max(0, min(demand.memory_mb, use.memory_mb)),
-            max(0, min(demand.storage_gb, use.storage_gb)),
-            len(gpus),
-            target.gpu_type,
-        )
+        demand, gpu_type = target.demand, target.gpu_type
+        gpus = tuple(use.gpus.get(gpu_type, ())[: demand.gpus]) if gpu_type else ()
+        ports = [port for port in fixed_ports(demand.ports) if port not in use.ports] if demand.ports else []
+        cpus, memory_mb, storage_gb = demand.cpus, demand.memory_mb, demand.storage_gb
+        if cpus > use.cpus or memory_mb > use.memory_mb or storage_gb > use.storage_gb:
+            complete = False
+            cpus = max(0, min(cpus, use.cpus))
+            memory_mb = max(0, min(memory_mb, use.memory_mb))
+            storage_gb = max(0, min(storage_gb, use.storage_gb))
+        if len(gpus) != demand.gpus or len(ports) != sum(1 for _ in fixed_ports(demand.ports)):
+            complete = False
+        if not (cpus or memory_mb or storage_gb or gpus or ports):
+            # (nothing is free that could be booked)
+            continue
+        part = Demand(cpus, memory_mb, storage_gb, len(gpus), gpu_type)
         assignment = Assignment(node, gpus, {"": tuple(ports)} if ports else {})
         cluster.occupy(part, assignment)
         kept.append((part, assignment))
-        complete = (
-            complete
-            and (part.cpus, part.memory_mb, part.storage_gb, part.gpus)
-            == (demand.cpus, demand.memory_mb, demand.storage_gb, demand.gpus)
-            and len(ports) == sum(1 for _ in fixed_ports(demand.ports))
-        )
     reservation.kept[node] = kept
     if complete:
         reservation.complete.add(node)

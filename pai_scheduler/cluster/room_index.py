@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from sortedcontainers import SortedDict
@@ -25,14 +25,12 @@ class FreeRoom:
     memory_mb: int
     storage_gb: int
     gpus: Mapping[str, int]
+    #: how many GPUs of one type there are at most
+    most_gpus: int = field(init=False, compare=False)
 
-    def has_gpus(self, gpu_type: str | None, count: int) -> bool:
-        """Return whether so many GPUs of a type are free; of any type where it is None."""
-        if not count:
-            return True
-        if gpu_type is not None:
-            return self.gpus.get(gpu_type, 0) >= count
-        return max(self.gpus.values(), default=0) >= count
+    def __post_init__(self) -> None:
+        """Count them."""
+        object.__setattr__(self, "most_gpus", max(self.gpus.values(), default=0))
 
     def holds(self, demand: Demand) -> bool:
         """Return whether a task has enough cores, memory and storage here."""
@@ -78,8 +76,9 @@ class RoomIndex(Generic[Position, Waiting]):
         """Return the first, `after` a position, of which one of `rooms` could take a task."""
         best: tuple[Position, Waiting] | None = None
         for room in rooms:
+            gpus, most = room.gpus, room.most_gpus
             for (gpu_type, count), by_position in self._by_gpus.items():
-                if not room.has_gpus(gpu_type, count):
+                if count > (most if gpu_type is None else gpus.get(gpu_type, 0)):
                     continue
                 for position in by_position.irange(after, inclusive=(False, False)):
                     if best is not None and not position < best[0]:
