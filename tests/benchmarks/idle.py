@@ -30,6 +30,8 @@ from .rows import Against, Goal, Row
 
 #: seconds after which a task that has begun is measured no oftener than any other
 _SETTLE_SECONDS = 15
+#: for fifty containers on a busy machine; what stays would be measured with whatever comes next
+_REMOVAL_SECONDS = 300
 
 
 class Shares(NamedTuple):
@@ -100,6 +102,12 @@ async def _end(running: RunningScheduler) -> None:
         assert docker.containers.list(filters={"label": label}), "the containers have ended meanwhile"
     async with Client(running.url, "token-of-alice") as alice:
         await alice.delete("alice", "silent")
+    with client(os.environ["DOCKER_HOST"]) as docker:
+        for _ in range(_REMOVAL_SECONDS):
+            if not docker.api.containers(all=True, quiet=True, filters={"label": label}):
+                return
+            await asyncio.sleep(1)
+    raise AssertionError(f"its containers were still there after {_REMOVAL_SECONDS} s")
 
 
 def _shares(seconds: float, *groups: Sequence[psutil.Process]) -> list[float]:
