@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -19,6 +20,8 @@ ReadList = Callable[[Position | None, int | None], AsyncIterator[Slice[Position]
 
 #: Entries that are made at once: a few ms of everybody's time.
 SLICE = 100
+#: What it takes at most, and one entry more: of some it is estimated when they start.
+_AT_ONCE_SECONDS = 0.005
 #: Rows that are read at once, beside everybody else's requests.
 _BATCH = 1000
 
@@ -78,10 +81,15 @@ def stored(
             wanted = _BATCH if limit is None else min(_BATCH, limit)
             batch = await read(after, wanted)
             for begin in range(0, len(batch), SLICE):
-                part = [present(item) for item in batch[begin : begin + SLICE]]
+                part, since = [], time.perf_counter()
+                for item in batch[begin : begin + SLICE]:
+                    part.append(present(item))
+                    if time.perf_counter() - since > _AT_ONCE_SECONDS:
+                        await asyncio.sleep(0)  # others' requests come between
+                        since = time.perf_counter()
                 after = part[-1][0]
                 yield part
-                await asyncio.sleep(0)  # others' requests come between
+                await asyncio.sleep(0)
             if len(batch) < wanted:
                 return
             limit = None if limit is None else limit - wanted

@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import attrgetter
 
 from .amounts import Amounts, of_task
@@ -203,12 +204,13 @@ def estimate_start(
     `run_ms` gives for how long a waiting job will run, `ends` when one that runs will have ended; None:
     nobody knows. `job_id`: which job it is, where it is in line already, so that what is kept for it counts.
     """
-    waiting: list[_Candidate] = []
-    for other in ahead:
-        if len(waiting) == MOST_AHEAD:
-            return None
-        asked = state.queue.shape(other)
-        waiting.append(_Candidate(other, *state.whose(other), asked, run_ms(other)))
+    # (before anybody finds out for how long each of them will run)
+    others = list(islice(ahead, MOST_AHEAD + 1))
+    if len(others) > MOST_AHEAD:
+        return None
+    waiting = [
+        _Candidate(other, *state.whose(other), state.queue.shape(other), run_ms(other)) for other in others
+    ]
     waiting.append(_Candidate(job_id, user, virtual_cluster, shape, None))
     play = _Play(state, now, waiting)
     for holding in state.holdings.values():

@@ -9,7 +9,7 @@ from itertools import islice
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.estimate import STOPPING_MS, estimate_start, those_ahead
+from pai_scheduler.cluster.estimate import MOST_AHEAD, STOPPING_MS, estimate_start, those_ahead
 from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.node import Node
@@ -188,7 +188,10 @@ def start_of_waiting(core: Core, job_id: str, now: int) -> int | None:
     job = core.jobs.get(job_id)
     if job is not None and job.sub_state is SubState.RETRY_WAIT:
         return _start_of_retry(core, job)
-    if job_id not in state.queue or obstacle(state, job_id).fits is Fits.NEVER:
+    # (of most jobs of a long list that is the answer: first what is looked up)
+    if job_id not in state.queue or state.queue.position(job_id) > MOST_AHEAD + 1:
+        return None
+    if obstacle(state, job_id).fits is Fits.NEVER:
         return None
     user, cluster = state.whose(job_id)
     shape, rank = state.queue.shape(job_id), state.queue.rank(job_id)

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from pai_scheduler.cluster import estimate
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.core import queries
 from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.queries import (
     Limits,
@@ -244,6 +248,19 @@ def test_a_job_that_waits_is_told_what_the_forecast_told_before_it_was_submitted
     assert start_of_waiting(world.core, "nobody", world.now) is None
     world.submit(make_role(gpus=3), id="never", extras={"priority": 99})
     assert start_of_waiting(world.core, "never", world.now) is None
+
+
+def test_a_job_far_back_in_a_long_queue_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(make_node(gpus={"P100": 2}))
+    world.started(*world.run(make_role(gpus=2), id="runs", extras={"maxRunSeconds": 600}))
+    names = ["first", "second", "third", "fourth"]
+    for name in names:
+        world.submit(make_role(gpus=2), id=name, extras={"maxRunSeconds": 300})
+    assert None not in [start_of_waiting(world.core, name, world.now) for name in names]
+    for module in (estimate, queries):
+        monkeypatch.setattr(module, "MOST_AHEAD", 2)
+    told = [start_of_waiting(world.core, name, world.now) is not None for name in names]
+    assert told == [True, True, True, False]
 
 
 def test_what_has_not_happened_yet_is_a_second_away_at_least() -> None:
