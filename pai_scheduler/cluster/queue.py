@@ -9,7 +9,7 @@ for which something has changed, not as there are jobs or lines.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Generic, TypeVar
@@ -182,23 +182,32 @@ class Queue(Generic[Shape]):
 
         `user`: whose turn counts, where users take turns; jobs of several users have several shapes then.
         """
-        key = (virtual_cluster, shape)
-        line = self._lines.get(key)
-        if line is None:
-            sharer = virtual_cluster, user
-            shift = self._shifts.get(sharer, 0)
-            line = ShapeQueue(virtual_cluster, shape, user, shift, self._demands(shape))
-            self._lines[key] = line
-            self._open[line] = None
-            if user is not None:
-                self._of_user.setdefault(sharer, {})[line] = None
+        line = self._line_of(virtual_cluster, shape, user)
         self._places[job_id] = _Place(line, rank, self._overtaken(line) - overtaken)
         line.members.add((rank, job_id))
         if line.members[0][1] == job_id:
             self._first_may_have_changed(line)
-        if virtual_cluster not in self._ranked:
-            self._ranked[virtual_cluster] = Ranking()
-        self._ranked[virtual_cluster].add(line.user, line.shift, rank, job_id)
+        self._ranking(virtual_cluster).add(line.user, line.shift, rank, job_id)
+
+    def add_many(
+        self,
+        virtual_cluster: str,
+        shape: Shape,
+        positions: Sequence[QueuePosition],
+        overtaken: Mapping[str, int],
+        user: str | None = None,
+    ) -> None:
+        """Do what `add` does for several jobs of one shape; `overtaken`: of those where it is not 0."""
+        line = self._line_of(virtual_cluster, shape, user)
+        # (it stays the same while nobody starts, whoever comes first)
+        base = self._overtaken(line)
+        for rank, job_id in positions:
+            self._places[job_id] = _Place(line, rank, base)
+        for job_id, times in overtaken.items():
+            self._places[job_id].base -= times
+        line.members.update(positions)
+        self._first_may_have_changed(line)
+        self._ranking(virtual_cluster).add_many(line.user, line.shift, positions)
 
     def remove(self, job_id: str) -> None:
         """Take a job out of line; no change where it is not in line."""
@@ -359,6 +368,24 @@ class Queue(Generic[Shape]):
             return 1, []
         count, ids = ranked.after(position, limit)
         return count + 1, ids
+
+    def _line_of(self, virtual_cluster: str, shape: Shape, user: str | None) -> ShapeQueue[Shape]:
+        key = (virtual_cluster, shape)
+        line = self._lines.get(key)
+        if line is None:
+            sharer = virtual_cluster, user
+            shift = self._shifts.get(sharer, 0)
+            line = ShapeQueue(virtual_cluster, shape, user, shift, self._demands(shape))
+            self._lines[key] = line
+            self._open[line] = None
+            if user is not None:
+                self._of_user.setdefault(sharer, {})[line] = None
+        return line
+
+    def _ranking(self, virtual_cluster: str) -> Ranking:
+        if virtual_cluster not in self._ranked:
+            self._ranked[virtual_cluster] = Ranking()
+        return self._ranked[virtual_cluster]
 
     def _leave(self, line: ShapeQueue[Shape], rank: Rank, job_id: str) -> None:
         line.members.remove((rank, job_id))

@@ -6,7 +6,7 @@ Where users take turns, it is a line of each user's lines: when a user's turn ch
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from sortedcontainers import SortedList
@@ -51,11 +51,13 @@ class Ranking:
 
     def add(self, user: str | None, shift: int, rank: Rank, job_id: str) -> None:
         """Take in a job; `rank` is without the shift."""
-        line = self._lines.get(user)
-        if line is None:
-            line = self._lines[user] = _Line(shift)
-        line.jobs.add((rank, job_id))
+        self._line(user, shift).jobs.add((rank, job_id))
         self._count += 1
+
+    def add_many(self, user: str | None, shift: int, positions: Sequence[QueuePosition]) -> None:
+        """Take in jobs; their positions are without the shift."""
+        self._line(user, shift).jobs.update(positions)
+        self._count += len(positions)
 
     def remove(self, user: str | None, rank: Rank, job_id: str) -> None:
         """Undo `add`."""
@@ -82,6 +84,12 @@ class Ranking:
         ]
         found = islice(self._from(begins), limit)
         return sum(begin for _, begin in begins), [job_id for _, job_id in found]
+
+    def _line(self, user: str | None, shift: int) -> _Line:
+        line = self._lines.get(user)
+        if line is None:
+            line = self._lines[user] = _Line(shift)
+        return line
 
     def _from(self, begins: list[tuple[_Line, int]]) -> Iterator[QueuePosition]:
         parts = [line.after(begin) for line, begin in begins]

@@ -21,7 +21,7 @@ from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
 from .queue import Queue
 from .quota import Bound, QuotaAccounting, QuotaViolation
-from .ranks import Rank, shift_of
+from .ranks import QueuePosition, Rank, shift_of
 from .reservations import Reservation, Reservations
 from .room_index import FreeRoom
 from .usage import UsageAccounting, weight
@@ -54,7 +54,7 @@ class Shape:
         return self._hash
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Waiting:
     user: str
     virtual_cluster: str
@@ -126,6 +126,31 @@ class SchedulerState:
         self._line_up(job_id, shape, rank, overtaken)
         if self._stops_its_own(virtual_cluster):
             # (others of its shape may be of higher levels, for which nobody is stopped)
+            self.queue.reopen_line(virtual_cluster, shape)
+
+    def wait_many(
+        self,
+        user: str,
+        virtual_cluster: str,
+        gang: Sequence[Demand],
+        positions: Sequence[QueuePosition],
+        *,
+        preemptible: bool,
+        overtaken: Mapping[str, int],
+        run_ms: int | None,
+    ) -> None:
+        """Do what `wait` does for jobs of a user that ask for the same: at a start there may be a million.
+
+        `positions`: their ranks and ids; `overtaken`: how often that happened to those to whom it did.
+        """
+        self.version += 1
+        self._waiting.update(
+            dict.fromkeys((job_id for _, job_id in positions), _Waiting(user, virtual_cluster, run_ms))
+        )
+        shape = self.shape(user, virtual_cluster, gang, preemptible, run_ms)
+        sharer = user if self.usage.shares(virtual_cluster) else None
+        self.queue.add_many(virtual_cluster, shape, positions, overtaken, sharer)
+        if self._stops_its_own(virtual_cluster):
             self.queue.reopen_line(virtual_cluster, shape)
 
     def yields(self, job_id: str, precedence: int | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from pai_scheduler.cluster.definition import (
     DEFAULT_DEBUG_HOLD_SECONDS,
@@ -49,6 +50,7 @@ from .events import (
     Tick,
 )
 from .instructions import KillTask, LaunchAttempt, Outcome, ReleaseAttempt, WakeAt
+from .lineup import Lineup
 from .model import ACCESS, Attempt, Job, JobEvent, State, SubState, Task, Verdict
 from .service_watch import ServiceWatch
 from .timers import Timer, Timers
@@ -114,11 +116,19 @@ class Core:
         """
         outcome = Outcome()
         self.dispatcher.usage.restore(usages or {})
-        for job in sorted(jobs, key=lambda job: job.order):
+        lineup = Lineup(self.dispatcher, self.settings.default_storage_gb, self.run_ms, self.turn)
+        for job in sorted(jobs, key=attrgetter("order")):
             self.jobs[job.id] = job
-            self._unended.setdefault(job.user, {})[job.id] = job
+            theirs = self._unended.get(job.user)
+            if theirs is None:
+                theirs = self._unended[job.user] = {}
+            theirs[job.id] = job
             job.latest = job.latest_time()
-            self._latest = max(self._latest, job.latest)
+            if job.latest > self._latest:
+                self._latest = job.latest
+            if lineup.add(job):
+                # the store has it as it is
+                continue
             if job.attempt is not None and not job.attempt.is_released:
                 self._resume(job, job.attempt, outcome)
             else:
@@ -129,6 +139,7 @@ class Core:
                 if before == (job.sub_state, job.not_before):
                     # the store has it so already
                     del outcome.jobs[job.id]
+        lineup.finish()
         self.dispatcher.usage.begin(self._latest)
         outcome.usages.update(self.dispatcher.usage.take_changed())
         return outcome

@@ -21,6 +21,8 @@ from pai_scheduler.job.parse import build_spec
 from pai_scheduler.job.spec import JobSpec, renamed
 from pai_scheduler.job.task import TaskRef
 
+from .tables import jobs
+
 Row = sa.RowMapping
 
 #: Characters of a job JSON whose spec is kept for the next time.
@@ -30,6 +32,31 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _STATES = {state.value: state for state in State}
 _SUB_STATES = {state.value: state for state in SubState}
 _NO_RETRIES = "[0,0,0,0]"
+
+#: what is true of a job that waits for its first attempt: all else of its row is as with every such job
+ONLY_WAITS = sa.and_(
+    jobs.c.sub_state == SubState.QUEUED.value,
+    jobs.c.attempt.is_(None),
+    jobs.c.not_before.is_(None),
+    jobs.c.completed.is_(None),
+    jobs.c.verdict.is_(None),
+    jobs.c.state == State.WAITING.value,
+    jobs.c.retries == _NO_RETRIES,
+    sa.not_(jobs.c.doomed),
+    jobs.c.attained == 0,
+    jobs.c.uncounted == 0,
+)
+#: the columns of it that differ
+WAITING = (
+    jobs.c.id,
+    jobs.c.user_name,
+    jobs.c.name,
+    jobs.c.config,
+    jobs.c.created,
+    jobs.c.ord,
+    jobs.c.priority,
+    jobs.c.overtaken,
+)
 
 
 def job_row(job: Job) -> dict[str, Any]:
@@ -80,6 +107,13 @@ def read_job(row: Sequence[Any], attempt: Attempt | None) -> Job:
         attained=attained,
         uncounted=uncounted,
     )
+
+
+def read_waiting(row: Sequence[Any]) -> Job:
+    """Make a job of `WAITING`, where the row is one that `ONLY_WAITS`."""
+    job_id, user, name, config, created, order, priority, overtaken = row
+    # (by place, as for a million every name would be looked at)
+    return Job(job_id, _one_text(user), _spec(config, name), created, order, priority, None, overtaken)
 
 
 def virtual_cluster_row(name: str, cluster: VirtualCluster | None) -> dict[str, Any]:
@@ -206,10 +240,10 @@ def _spec(config: str, name: str) -> JobSpec:
     if len(config) > _SMALL:
         return _build(config)
     # those that differ in their names only share what is made of the rest
-    named = f'"jobName":{dump(name)}'
-    if config.count(named) != 1:
+    before, named, after = config.partition(f'"jobName":{dump(name)}')
+    if not named or named in after:
         return _small_spec(config)
-    return renamed(_small_spec(config.replace(named, '"jobName":""')), name)
+    return renamed(_small_spec(f'{before}"jobName":""{after}'), name)
 
 
 def _build(config: str) -> JobSpec:

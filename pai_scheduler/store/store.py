@@ -143,16 +143,11 @@ class Store(StoredSchedules, StoredMaintenance, Outbox, StoredHistory):
     def live_jobs(self) -> list[Job]:
         """Return every job that has not ended, or still holds something, with its present attempt's tasks."""
         with self._reading() as connection:
-            query = sa.select(jobs).where(jobs.c.sub_state.in_(_LIVE))
-            # those that wait, of which there may be a million, are read row by row
-            found = connection.execute(query.execution_options(yield_per=_MANY))
-            waiting, begun = [], []
-            for row in found:
-                if row.attempt is None:
-                    waiting.append(rows.read_job(row, None))
-                else:
-                    begun.append(row)
-            return [*waiting, *self._with_attempts(connection, begun)]
+            # of those that only wait there may be a million: row by row, and no more than what differs
+            query = sa.select(*rows.WAITING).where(rows.ONLY_WAITS).execution_options(yield_per=_MANY)
+            waiting = [rows.read_waiting(row) for row in connection.execute(query)]
+            others = sa.select(jobs).where(jobs.c.sub_state.in_(_LIVE), ~rows.ONLY_WAITS)
+            return [*waiting, *self._with_attempts(connection, list(connection.execute(others)))]
 
     def virtual_clusters(self) -> dict[str, VirtualCluster | None]:
         """Return what administrators changed of the virtual clusters; None: deleted."""

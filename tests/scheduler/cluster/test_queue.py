@@ -287,3 +287,28 @@ def test_every_waiting_job_that_fits_is_placed_in_order_whatever_else_waits(
     for cluster in "xy":
         mine = [job_id for job_id in placed if jobs[int(job_id)][0] == cluster]
         assert mine == sorted(mine, key=ranks.__getitem__)
+
+
+@given(st.lists(st.integers(0, 3), max_size=6), st.lists(st.integers(0, 3), min_size=1, max_size=6))
+def test_several_jobs_of_a_shape_at_once_stand_as_one_after_the_other(
+    before: list[int], more: list[int]
+) -> None:
+    one: Queue[str] = Queue(overtake_limit=2)
+    other: Queue[str] = Queue(overtake_limit=2)
+    for number, precedence in enumerate(before):
+        for queue in (one, other):
+            queue.add(f"b{number}", "vc", "s", (precedence, number))
+    for queue in (one, other):
+        tried(queue)
+        overtook(queue, "vc", (2, 9))
+    positions = [((precedence, 100 + number), f"m{number}") for number, precedence in enumerate(more)]
+    times = {"m0": 3}
+    for rank, job_id in positions:
+        one.add(job_id, "vc", "s", rank, times.get(job_id, 0))
+    other.add_many("vc", "s", positions, times)
+    for queue in (one, other):
+        overtook(queue, "vc", (4, 200))
+    assert list(other.in_order("vc")) == list(one.in_order("vc"))
+    ids = [job_id for _, job_id in positions] + [f"b{number}" for number in range(len(before))]
+    assert [other.overtaken(job_id) for job_id in ids] == [one.overtaken(job_id) for job_id in ids]
+    assert [other.position(job_id) for job_id in ids] == [one.position(job_id) for job_id in ids]

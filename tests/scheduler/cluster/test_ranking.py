@@ -35,3 +35,22 @@ def test_it_is_the_order_of_all_jobs_by_the_present_turns_of_their_users(
         ids = [job_id for _, job_id in expected[place + 1 :]]
         assert ranking.after(position, None) == (place + 1, ids)
         assert ranking.after(position, limit) == (place + 1, ids[:limit])
+
+
+@given(jobs=JOBS, more=JOBS)
+def test_several_jobs_at_once_stand_as_one_after_the_other(
+    jobs: list[tuple[str, int]], more: list[tuple[str, int]]
+) -> None:
+    one, other = Ranking(), Ranking()
+    for order, (user, precedence) in enumerate(jobs + more):
+        one.add(user, 3, (precedence, order), f"j{order}")
+        if order < len(jobs):
+            other.add(user, 3, (precedence, order), f"j{order}")
+    for user in sorted({user for user, _ in more}):
+        positions = [
+            ((precedence, order), f"j{order}")
+            for order, (whose, precedence) in enumerate(more, len(jobs))
+            if whose == user
+        ]
+        other.add_many(user, 3, positions)
+    assert (list(other), len(other)) == (list(one), len(one))

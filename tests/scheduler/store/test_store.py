@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.model import JobEvent, State, SubState
+from pai_scheduler.core.model import JobEvent, RetryCounts, State, SubState, Verdict
 from pai_scheduler.job.messages import msg
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config
@@ -129,6 +132,28 @@ def test_live_jobs_are_those_that_have_not_ended_or_still_hold_something(store: 
     live = store.live_jobs()
     assert {job.id for job in live} == {str(state.value) for state in SubState if state is not SubState.ENDED}
     assert {job.id: job for job in live} == {job.id: job for job in jobs.values() if job.id != "ENDED"}
+
+
+def test_whatever_is_different_of_a_job_that_waits_is_there_after_a_restart(store: Store) -> None:
+    changes: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "moved": {"priority": 7, "overtaken": 3, "order": -4},
+        "tried": {"retries": RetryCounts(1, 2, 3, 4)},
+        "had": {"attained": 5},
+        "long": {"uncounted": 6},
+        "later": {"not_before": 8},
+        "decided": {"verdict": Verdict(State.STOPPED, -1, -1, None, msg("It is told."))},
+        "completed": {"completed": 9},
+        "deleted": {"doomed": True},
+        "odd": {"state": State.RUNNING},
+    }
+    outcome, known = Outcome(), {}
+    for job in add(store, *changes):
+        known[job.id] = outcome.jobs[job.id] = replace(job, **changes[job.id])
+    store.commit(outcome, {})
+    live = store.live_jobs()
+    assert {job.id: job for job in live} == known
+    assert len(live) == len(known)
 
 
 def test_a_live_job_has_its_last_attempt_only(store: Store) -> None:

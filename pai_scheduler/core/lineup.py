@@ -1,0 +1,96 @@
+"""Puts in line what waits at a start, perhaps a million jobs: a user's that ask for the same together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pai_scheduler.cluster.dispatch import Dispatcher
+from pai_scheduler.cluster.gang import gang_of
+from pai_scheduler.cluster.ranks import QueuePosition, precedence
+from pai_scheduler.job.spec import JobSpec
+
+from .model import Job
+from .states import SubState
+
+#: Kinds of jobs that are gathered at once; where all jobs differ, gathering is of no use.
+_MOST = 4096
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Jobs of one user that ask for the same; `spec` is that of the first."""
+
+    spec: JobSpec
+    run_ms: int | None
+    shorter_first: bool
+    #: of those whose priority nobody changed, where shorter ones do not come first
+    precedence: int
+    positions: list[QueuePosition] = field(default_factory=list)
+    overtaken: dict[str, int] = field(default_factory=dict)
+
+
+class Lineup:
+    """Gathers jobs until `finish`. They are put in line by then: nothing is to be decided before it.
+
+    `run_ms` gives for how long an attempt may run, `turn` when a job's turn comes that was submitted then.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        default_storage_gb: int,
+        run_ms: Callable[[JobSpec], int | None],
+        turn: Callable[[str, JobSpec, int], int | None],
+    ) -> None:
+        self._dispatcher, self._storage_gb = dispatcher, default_storage_gb
+        self._run_ms, self._turn = run_ms, turn
+        clusters = dispatcher.quota_accounting.clusters.values()
+        self._shorter_first = {cluster.name for cluster in clusters if cluster.shorter_first}
+        # (there a job has a timer besides)
+        self._by_service = {cluster.name for cluster in clusters if cluster.service_order is not None}
+        self._alike: dict[tuple[object, ...], _Alike] = {}
+
+    def add(self, job: Job) -> bool:
+        """Gather a job that waits for its first attempt, and for resources only; False: it is not such."""
+        spec = job.spec
+        if (
+            job.attempt is not None
+            or job.not_before is not None
+            or job.sub_state is not SubState.QUEUED
+            or spec.virtual_cluster in self._by_service
+        ):
+            return False
+        # jobs that were submitted from the same document share these objects, which the first one keeps
+        key = (job.user, spec.virtual_cluster, spec.gpu_type, id(spec.task_roles), id(spec.extras))
+        alike = self._alike.get(key)
+        if alike is None:
+            if len(self._alike) >= _MOST:
+                self.finish()
+            shorter_first = spec.virtual_cluster in self._shorter_first
+            alike = self._alike[key] = _Alike(
+                spec, self._run_ms(spec), shorter_first, precedence(spec.priority)
+            )
+        if alike.shorter_first or job.priority is not None:
+            job.turn = self._turn(job.user, spec, job.created)
+            rank = job.rank
+        else:
+            rank = alike.precedence, job.order
+        alike.positions.append((rank, job.id))
+        if job.overtaken:
+            alike.overtaken[job.id] = job.overtaken
+        return True
+
+    def finish(self) -> None:
+        """Put in line what was gathered."""
+        for (user, *_), alike in self._alike.items():
+            self._dispatcher.wait_many(
+                str(user),
+                alike.spec.virtual_cluster,
+                gang_of(alike.spec, self._storage_gb),
+                alike.positions,
+                preemptible=alike.spec.preemptible,
+                overtaken=alike.overtaken,
+                run_ms=alike.run_ms,
+            )
+        self._alike.clear()
