@@ -92,6 +92,8 @@ class _Task:
             }
         if failure:
             self._end_tree()
+            with contextlib.suppress(OSError):  # the disk may be what failed; the command has not run
+                self._files.keep_taken()
             self._finish({"cause": "launch-failed", "exit_code": None, "failure": _short(failure)})
             return
         try:
@@ -152,14 +154,23 @@ class _Task:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         pipes = [os.pipe() for _ in range(2)]
         report, report_write = os.pipe()
+        permission, permission_write = os.pipe()
         try:
             self._pid = self._group.fork()
         except OSError as error:
             return {"kind": "exec", "errno": error.errno or 0}
         if self._pid == 0:
-            _become(spec, self._files.work, self._group, [write for _, write in pipes], report_write)
-        self._record["started"] = _now()
+            os.close(permission_write)
+            outputs = [write for _, write in pipes]
+            _become(spec, self._files.work, self._group, outputs, report_write, permission)
         os.close(report_write)
+        os.close(permission)
+        # while the disk is waited for, the child gets ready; what a user sees of the command comes after
+        self._files.keep_taken()
+        with contextlib.suppress(BrokenPipeError):  # it has failed, and says why
+            os.write(permission_write, b"\n")
+        os.close(permission_write)
+        self._record["started"] = _now()
         for stream, (read, write) in enumerate(pipes):
             os.close(write)
             os.set_blocking(read, False)
@@ -281,8 +292,14 @@ class _Task:
         ring(self._doorbell, self._files.path.name)
 
 
-def _become(spec: LaunchSpec, work: Path, group: TaskGroup, outputs: list[int], report: int) -> None:
-    """Turn this forked process into the command; if that fails, report why and end."""
+def _become(
+    spec: LaunchSpec, work: Path, group: TaskGroup, outputs: list[int], report: int, permission: int
+) -> None:
+    """Turn this forked process into the command; if that fails, report why and end.
+
+    What a second launch would find of this one waits until a byte comes from `permission`; at its end,
+    nothing is to run.
+    """
     kind = "exec"
     try:
         parent = os.getppid()
@@ -299,6 +316,9 @@ def _become(spec: LaunchSpec, work: Path, group: TaskGroup, outputs: list[int], 
         kind = "limits"
         group.join()
         kind = "exec"
+        environment = {_bytes(name): _bytes(value) for name, value in spec["env"].items()}
+        if not os.read(permission, 1):
+            os._exit(1)
         if source := spec.get("code"):
             kind = "code"
             copy_folder(source, work / os.path.basename(source))  # noqa: PTH119 - a name that is no text has none
@@ -311,7 +331,6 @@ def _become(spec: LaunchSpec, work: Path, group: TaskGroup, outputs: list[int], 
         for stream, file in enumerate(outputs, start=1):
             os.dup2(file, stream)
         os.chdir(work)
-        environment = {_bytes(name): _bytes(value) for name, value in spec["env"].items()}
         os.execve(spec["argv"][0], [_bytes(argument) for argument in spec["argv"]], environment)  # noqa: S606
     except BaseException as error:
         code = error.errno if isinstance(error, OSError) and error.errno else errno.EINVAL

@@ -204,14 +204,20 @@ class TaskFolder:
         return spec
 
     def take(self) -> bool:
-        """Mark the task as launched, durably; False where it is not to be. The caller holds the lock."""
+        """Mark the task as launched; False where it is not to be. The caller holds the lock.
+
+        A crash of the machine may undo it until `keep_taken` has returned: the command may not run before.
+        """
         if self.read()[0] is not Phase.PREPARED:
             return False
         (self.path / _FILES[Phase.PREPARED]).rename(self.path / _FILES[Phase.LAUNCHED])
+        return True
+
+    def keep_taken(self) -> None:
+        """Wait until it is durable that the task is marked as launched; OSError."""
         with open(self.path / _FILES[Phase.LAUNCHED], "rb") as file:
             os.fsync(file.fileno())
         self._sync_folders()
-        return True
 
     def note(self, record: Record) -> None:
         """Write down what is known of a launched task. The caller holds the lock."""

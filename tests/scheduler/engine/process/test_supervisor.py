@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -112,6 +114,39 @@ async def test_a_supervisor_that_cannot_begin_is_a_failed_launch(
     record = await run(spawner, folder)
     assert record["cause"] == "launch-failed"
     assert "IsADirectoryError" in record["failure"]["detail"]
+
+
+@pytest.mark.parametrize("disk", ["slow", "broken"])
+def test_a_command_does_not_run_before_its_launch_is_durable(folder: TaskFolder, disk: str) -> None:
+    folder.prepare({**SPEC, "mounts": [("/tmp", "mounted")]})  # noqa: S108 (any folder)
+    program = f"""
+import os, sys, time
+from pathlib import Path
+from pai_scheduler.engine.process.supervisor import supervise
+from pai_scheduler.engine.process.task_folder import TaskFolder
+
+keep_taken, folder = TaskFolder.keep_taken, Path({str(folder.path)!r})
+
+def slowly(files):
+    time.sleep(0.3)
+    print(os.listdir(folder / "work"), (folder / "log" / "stdout").read_bytes())
+    if {disk!r} == "broken":
+        raise OSError(5, "the disk is broken")
+    keep_taken(files)
+
+TaskFolder.keep_taken = slowly
+supervise(folder, folder / "doorbell")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(done.stdout.splitlines()) == {"[] b''"}
+    phase, record = folder.read()
+    assert phase is Phase.ENDED
+    if disk == "broken":
+        assert record["cause"] == "launch-failed"
+        assert not TaskLog(folder.log).read("stdout")
+    else:
+        assert record["cause"] == "exited"
+        assert TaskLog(folder.log).read("stdout") == b"ran\n"
 
 
 async def test_what_starts_supervisors_and_always_dies_is_given_up_with_a_sentence(
