@@ -9,7 +9,7 @@ function waiting(): { poll: Poll; asked: () => number } {
   let asked = 0;
   const poll = new Poll({
     auto: false,
-    factory: async () => {
+    factory: async (): Promise<unknown> => {
       asked += 1;
       throw new Error('away');
     },

@@ -86,7 +86,7 @@ test('what nobody wants any more is not called a cut connection', async () => {
 
 test('the first answer after that is told to all, once', async () => {
   const noted = ways();
-  const answer = vi.fn(cut);
+  const answer = vi.fn<() => Promise<Response>>(cut);
   const fetch = speaking(answer, noted, trans);
   await fetch(JOBS).catch(() => undefined);
   answer.mockImplementation(async () => new Response('[]'));
