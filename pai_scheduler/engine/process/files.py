@@ -242,6 +242,9 @@ def _remove_tree(folder: Path) -> None:
             # most short tasks leave nothing, and to look for it costs more than this
             with contextlib.suppress(OSError):
                 return folder.rmdir()
+            # (its task may have put something else in its place, and what a link leads to is not ours)
+            if folder.is_symlink() or folder.is_file():
+                return folder.unlink()
             shutil.rmtree(folder)
         except PermissionError:  # the task took its owner's rights from folders
             folder.chmod(0o700)

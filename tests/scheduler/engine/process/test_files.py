@@ -111,6 +111,26 @@ def test_what_an_owner_took_rights_from_is_removed_all_the_same(
     assert not folder.work.exists()
 
 
+@pytest.mark.parametrize("instead", ["link", "link to nothing", "file"])
+def test_what_a_task_put_in_place_of_its_folder_is_removed_and_nothing_behind_it(
+    folder: TaskFolder, ended: Path, tmp_path: Path, instead: str
+) -> None:
+    kept = tmp_path / "somebody's"
+    kept.mkdir()
+    (kept / "file").write_text("kept")
+    ended_task(folder)
+    for place in (folder.work, folder.private):
+        shutil.rmtree(place, ignore_errors=True)
+        if instead == "file":
+            place.write_text("")
+        else:
+            place.symlink_to(kept if instead == "link" else tmp_path / "nothing")
+    assert files.release(folder, ended)
+    assert not folder.path.exists()
+    assert [one.name for one in (ended / folder.path.name).iterdir()].count(folder.work.name) == 0
+    assert (kept / "file").read_text() == "kept"
+
+
 def ended_task(folder: TaskFolder) -> None:
     """Have a task that wrote something and ended."""
     files.prepare(folder, SPEC, [])
