@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from pai_scheduler.engine.docker.frames import Frame
 from pai_scheduler.engine.docker.recorded import CURRENT, RecordedLog, UnreadableLogError, parse_records
 
-NOW = time.time_ns()
+NOW = 1_795_702_492_477_730_196
 BLOCK = 2**20
 
 
