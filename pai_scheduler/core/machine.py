@@ -89,7 +89,8 @@ class Core:
         #: jobs that have not ended, by user and id
         self._unended: dict[str, dict[str, Job]] = {}
         self.timers = Timers()
-        self._services = ServiceWatch(
+        #: where service decides who comes first
+        self.services = ServiceWatch(
             self.dispatcher, self.timers, self.likely_run_ms, self.settings.default_storage_gb
         )
         self._latest = 0
@@ -233,9 +234,9 @@ class Core:
 
     def turn(self, user: str, spec: JobSpec, submitted: int) -> int | None:
         """Return the turn of a job that was submitted then (ms), and has had nothing; see `Job.turn`."""
-        policy = self._services.policy(spec)
+        policy = self.services.policy(spec)
         if policy is not None:
-            return self._services.turn(policy, user, spec)
+            return self.services.turn(policy, user, spec)
         cluster = self.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
         return order.turn(cluster, self.run_seconds(spec), submitted)
 
@@ -412,9 +413,9 @@ class Core:
                 job.turn = turn
                 self.dispatcher.rerank(job.id, job.rank)
             if job.id in self.queue:
-                self._services.await_promotion(job, outcome)
+                self.services.await_promotion(job, outcome)
             elif job.attempt is not None and job.attempt.verdict is None:
-                self._services.watch(job, job.attempt, event.time, outcome)
+                self.services.watch(job, job.attempt, event.time, outcome)
 
     def _on_tick(self, event: Tick, outcome: Outcome) -> None:
         for job_id, timer in list(self.timers.due(event.time)):
@@ -430,11 +431,11 @@ class Core:
             self._enqueue(job, outcome)
         elif timer is Timer.PROMOTION:
             if job.id in self.queue:
-                self._services.promote(job, outcome)
+                self.services.promote(job, outcome)
         elif attempt is None or attempt.verdict is not None:
             return
         elif timer is Timer.SERVICE:
-            self._services.watch(job, attempt, time, outcome)
+            self.services.watch(job, attempt, time, outcome)
         elif timer is Timer.TIME_LIMIT:
             verdict = completion.time_limit_verdict(self.run_seconds(job.spec) or 0)
             # by its exit code it was stopped: only this tells it from a job that somebody stopped
@@ -460,7 +461,7 @@ class Core:
             if other.id in self.queue:
                 self.dispatcher.rerank(other.id, other.rank)
             elif other.attempt is not None and other.attempt.verdict is None:
-                self._services.watch(other, other.attempt, event.time, outcome)
+                self.services.watch(other, other.attempt, event.time, outcome)
         if job in changed:
             text = order.message(job, event)
             self._tell(outcome, job, event.time, "reordered", text)
@@ -477,17 +478,17 @@ class Core:
             self._enqueue(job, outcome)
 
     def _turn_of(self, job: Job) -> int | None:
-        policy = self._services.policy(job.spec)
+        policy = self.services.policy(job.spec)
         if policy is None:
             return self.turn(job.user, job.spec, job.created)
-        return self._services.turn_of(policy, job)
+        return self.services.turn_of(policy, job)
 
     def _enqueue(self, job: Job, outcome: Outcome) -> None:
         self.timers.cancel(job.id, Timer.RETRY)
         job.enter(SubState.QUEUED)
         job.not_before = None
         job.turn = self._turn_of(job)
-        self._services.await_promotion(job, outcome)
+        self.services.await_promotion(job, outcome)
         self.dispatcher.wait(
             job.id,
             job.user,
@@ -511,7 +512,7 @@ class Core:
                         if job.attempt is not None:
                             name = job.spec.virtual_cluster
                             if self.jobs[decision.beneficiary].spec.virtual_cluster == name:
-                                by_need = isinstance(self._services.policy(job.spec), ShortestRemaining)
+                                by_need = isinstance(self.services.policy(job.spec), ShortestRemaining)
                                 verdict = completion.yield_verdict(name, by_need=by_need)
                             else:
                                 verdict = completion.preempt_verdict(name)
@@ -538,8 +539,8 @@ class Core:
                 for window in self.cluster.uses[node].node.maintenance[:1]:
                     self._tell_maintenance(job, node, window, time, outcome)
         self.timers.cancel(job.id, Timer.PROMOTION)
-        if self._services.policy(job.spec) is not None:
-            self._services.watch(job, attempt, time, outcome)
+        if self.services.policy(job.spec) is not None:
+            self.services.watch(job, attempt, time, outcome)
 
     def _decide(
         self,
@@ -582,7 +583,7 @@ class Core:
     def _after_attempt(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
         """All tasks are over: let go of everything, then wait for the next attempt or be done."""
         attempt.completed = time
-        self._services.account(job, attempt, time, outcome)
+        self.services.account(job, attempt, time, outcome)
         outcome.attempts[job.id, attempt.number] = attempt
         outcome.instructions.append(ReleaseAttempt(job.id, attempt.number))
         if job.verdict is not None:
@@ -632,8 +633,8 @@ class Core:
                 self._limit_hold(job, task, outcome)
         if attempt.launched is not None and attempt.verdict is None:
             self._limit_time(job, attempt, outcome)
-        if attempt.verdict is None and self._services.policy(job.spec) is not None:
-            self._services.watch(job, attempt, job.latest, outcome)
+        if attempt.verdict is None and self.services.policy(job.spec) is not None:
+            self.services.watch(job, attempt, job.latest, outcome)
         tasks = attempt.tasks.values()
         if attempt.verdict is None and any(task.started is None and not task.state.ended for task in tasks):
             outcome.instructions.append(LaunchAttempt(job.id, attempt.number))

@@ -229,10 +229,14 @@ def _estimated_start(
         # (who looks at what has failed takes the time that it takes)
         held = job.sub_state is SubState.DEBUG_HELD
         run = None if held else core.likely_run_ms(job.user, job.spec, now - holding.since)
-        if run is None:
-            return latest
-        likely = holding.since + run
-        return likely if latest is None else min(likely, latest)
+        known = [] if latest is None else [latest]
+        if run is not None:
+            known.append(holding.since + run)
+        if holding.virtual_cluster == cluster and job.attempt is not None:
+            # (by those who come before it, or by it)
+            stopped = core.services.stopped_for(job, job.attempt, rank, now)
+            known += [] if stopped is None else [stopped + STOPPING_MS]
+        return min(known, default=None)
 
     ahead = those_ahead(core.dispatcher, cluster, rank)
     return estimate_start(core.dispatcher, user, cluster, shape, ahead, now, run_ms, job_id, end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pai_scheduler.cluster.dispatch import Dispatcher
-from pai_scheduler.cluster.ranks import precedence
+from pai_scheduler.cluster.ranks import Rank, comes_to_stop, precedence
 from pai_scheduler.job.spec import JobSpec
 
 from . import order, service_order
@@ -76,6 +76,20 @@ class ServiceWatch:
         self._dispatcher.yields(job.id, None if below is None else precedence(job.present_priority, below))
         if (run_ms := service_order.changes_in(policy, service)) is not None:
             self._wake(job, Timer.SERVICE, time + run_ms, outcome)
+
+    def stopped_for(self, job: Job, attempt: Attempt, rank: Rank, now: int) -> int | None:
+        """Return from when on (ms) a running job is stopped for one of this rank in its virtual cluster.
+
+        None: for all that is known now, never.
+        """
+        policy = self.policy(job.spec)
+        if policy is None or not job.spec.may_be_interrupted:
+            return None
+        begin = max(now, attempt.created + 1000 * policy.run_seconds)
+        below = service_order.stops_below(policy, self._service_of(job, begin - attempt.created))
+        if below is None or not comes_to_stop(rank[0], precedence(job.present_priority, below)):
+            return None
+        return begin
 
     def account(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
         """Count what an attempt had that is over, where that matters."""

@@ -138,6 +138,25 @@ def test_a_job_that_is_not_submitted_yet_is_told_its_place_by_what_it_needs() ->
     assert found.starts_within > 20 * 3600
 
 
+def test_an_estimate_knows_who_will_be_stopped_and_when() -> None:
+    world = remaining(run_seconds=3600)
+    world.run(GPU, id="long", **asks(50))
+    world.tick(HOUR // 2)
+    spec = world.core.jobs["long"].spec
+    # (it has half an hour left undisturbed, and some seconds to end)
+    assert world.forecast("alice", replace(spec, **asks(1))).starts_within == 1800 + 60
+    assert world.forecast("alice", replace(spec, **asks(49.4))).starts_within == round(49.5 * 3600)
+    world.submit(GPU, id="first", **asks(1))
+    assert world.forecast("alice", replace(spec, **asks(2))).starts_within == 1800 + 60 + 3600
+
+
+def test_an_estimate_takes_nobody_as_stopped_who_may_not_be() -> None:
+    world = remaining()
+    world.run(GPU, id="long", **asks(50, says=False))
+    spec = world.core.jobs["long"].spec
+    assert world.forecast("alice", replace(spec, **asks(1))).starts_within == 50 * 3600
+
+
 def test_without_a_limit_a_job_needs_what_the_same_took_before() -> None:
     world = remaining()
     for number in range(3):
