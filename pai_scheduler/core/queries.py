@@ -396,11 +396,13 @@ def _lacks(core: Core, job: Job, now: int) -> Message:
             **values,
         )
     minutes = max(1, -((now - max(latest)) // 60_000))
+    hours = -(-minutes // 60)
     return counted(
-        "{reason} It fits after the end of the job that runs, in {minutes} min at the latest.",
-        "{reason} It fits after the end of {ends} of {count} running jobs, in {minutes} min at the latest.",
+        "{reason} It fits after the end of the job that runs, in {time} at the latest.",
+        "{reason} It fits after the end of {ends} of {count} running jobs, in {time} at the latest.",
         **values,
-        minutes=minutes,
+        # (nobody thinks of two days in minutes)
+        time=msg("{minutes} min", minutes=minutes) if minutes <= 120 else msg("{hours} h", hours=hours),
     )
 
 

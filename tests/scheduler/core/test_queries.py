@@ -162,6 +162,15 @@ def test_the_latest_time_at_which_a_job_fits_is_rounded_up_to_minutes() -> None:
     assert (why(world) or "").endswith("in 1 min at the latest.")
 
 
+def test_a_long_time_is_told_in_hours() -> None:
+    world = World(make_node(gpus={"P100": 1}))
+    world.run(make_role(gpus=1), id="running", extras={"maxRunSeconds": 7201})
+    world.submit(make_role(gpus=1))
+    assert (why(world) or "").endswith("in 3 h at the latest.")
+    world.now += 1000
+    assert (why(world) or "").endswith("in 120 min at the latest.")
+
+
 def test_a_job_that_would_borrow_is_told_what_that_means_and_one_that_has_to_wait_is_told_of_the_wait() -> (
     None
 ):
