@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-#: How long it is believed who is an administrator (seconds).
+#: How long it is believed who is an administrator, and who a user at all (seconds).
 _BELIEVED = 20.0
 _PAGE = 200
 #: Seconds that the Hub may take; its answer to a stop comes after ten at the latest.
@@ -50,6 +50,7 @@ class HubClient:
         self._url, self._http = api_url.rstrip("/"), http
         self._headers = {"Authorization": f"token {token}"}
         self._administrators: dict[str, tuple[float, bool]] = {}
+        self._strangers: dict[str, tuple[float, bool]] = {}
 
     async def servers(self) -> list[HubServer]:
         """List the servers that run; HubError."""
@@ -75,6 +76,15 @@ class HubClient:
             known = bool(model["admin"])
             self._administrators[user] = (time.monotonic() + _BELIEVED, known)
         return known
+
+    async def strangers(self, names: Iterable[str]) -> set[str]:
+        """Return which of these are no users of the Hub, as whoever has been deleted; HubError."""
+        wanted, now = set(names), time.monotonic()
+        self._strangers = {name: known for name, known in self._strangers.items() if known[0] > now}
+        for name in sorted(wanted - self._strangers.keys()):
+            model = await self._ask("GET", f"/users/{quote(name, safe='')}", gone_is_fine=True)
+            self._strangers[name] = now + _BELIEVED, model is None
+        return {name for name in wanted if self._strangers[name][1]}
 
     async def stop(self, user: str, server: str) -> None:
         """Stop a server; it may take a moment longer than this call. One that is gone is stopped."""

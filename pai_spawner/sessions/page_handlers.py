@@ -90,6 +90,11 @@ class PageHandler(_PageHandler):
             for job in jobs
             if job["subState"] != "ENDED" and (job["username"], job["name"]) not in of_sessions
         ]
+        shown = [job for job in running if _has(wanted, job["username"], job["name"])]
+        # (whoever has a session is a user)
+        strangers = await self.context.hub.strangers(
+            {job["username"] for job in shown} - {session["user"] for session in sessions}
+        )
         done = _DONE.get(self.get_query_argument("done", ""))
         self._show(
             "sessions.html",
@@ -98,7 +103,8 @@ class PageHandler(_PageHandler):
             wanted=wanted,
             done=self.say(done) if done else "",
             sessions=[one for one in sessions if _has(wanted, one["user"], one["server"], one["job"])],
-            jobs=[job for job in running if _has(wanted, job["username"], job["name"])],
+            jobs=shown,
+            strangers=strangers,
             cut_off=len(jobs) >= MOST_JOBS,
             clusters=sorted(clusters.items()),
             nodes=nodes,

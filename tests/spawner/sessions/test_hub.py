@@ -102,6 +102,19 @@ async def test_who_is_an_administrator_is_believed_for_a_while(hub: PlayedHub, c
     assert hub.asked == ["GET /users/r%2Ft", "GET /users/bob"]
 
 
+async def test_whom_the_hub_does_not_know_is_a_stranger_and_is_asked_for_once_in_a_while(
+    hub: PlayedHub, client: HubClient
+) -> None:
+    hub.answers = {"GET /users/alice": {"admin": False}, "GET /users/b%2Fb": 404}
+    assert await client.strangers(["alice", "b/b"]) == {"b/b"}
+    assert await client.strangers(["b/b"]) == {"b/b"}
+    assert await client.strangers([]) == set()
+    assert hub.asked == ["GET /users/alice", "GET /users/b%2Fb"]
+    hub.answers["GET /users/carol"] = 503
+    with pytest.raises(HubError):
+        await client.strangers(["carol"])
+
+
 async def test_a_server_is_stopped_and_one_that_is_gone_is_stopped_already(
     hub: PlayedHub, client: HubClient
 ) -> None:

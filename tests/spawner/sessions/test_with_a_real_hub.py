@@ -190,6 +190,29 @@ def test_an_administrator_sees_all_sessions_tells_their_users_something_and_ends
     )
 
 
+def test_the_job_of_a_deleted_user_runs_on_until_an_administrator_sees_it_and_stops_it(hub: Hub) -> None:
+    job = {
+        "jobName": "left-behind",
+        "image": "i",
+        "taskRoles": [{"name": "w", "command": "sleep 600", "memoryMB": 100}],
+    }
+    assert hub.scheduler("gone", "POST", "jobs", json=job).is_success
+    assert hub.scheduler("stays", "POST", "jobs", json={**job, "jobName": "own"}).is_success
+    assert hub.api("root", "DELETE", "users/gone").status_code == 204
+    with hub.browser("root") as browser:
+        page = browser.get("/services/pai-sessions/").text
+        assert re.search(r'<th scope="row">gone<br><small>not a user of the Hub</small>', page)
+        assert '<th scope="row">stays</th>' in page
+        token = re.search(r'name="_xsrf" value="([^"]+)"', page)
+        assert token is not None
+        form = {"action": "stop", "user": "gone", "job": "left-behind", "q": "", "_xsrf": token[1]}
+        assert browser.post("/services/pai-sessions/actions", data=form).is_success
+        wait_for(lambda: "left-behind" not in browser.get("/services/pai-sessions/").text, "its end", hub.log)
+    assert hub.scheduler(
+        "stays", "PUT", "user/stays/jobs/own/executionType", json={"value": "STOP"}
+    ).is_success
+
+
 def open_lab(hub: Hub, page: Page, user: str) -> None:
     page.set_default_timeout(60_000)
     page.goto(f"{hub.url}/hub/login?next=/user/{user}/lab")
