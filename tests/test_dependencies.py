@@ -20,6 +20,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
+from hub_config.images.build import Recipe
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension")
 #: What a person or a notebook server uses; it works without any extra.
@@ -103,8 +105,12 @@ def within(module: str, roots: Iterable[str]) -> bool:
 
 def not_covered(modules: Iterable[str], *extras: str) -> list[str]:
     """The imports of these modules that nothing which is asked for brings."""
+    return not_among(modules, named(*extras))
+
+
+def not_among(modules: Iterable[str], allowed: set[NormalizedName]) -> list[str]:
+    """The imports of these modules that none of these distributions brings."""
     providers = metadata.packages_distributions()
-    allowed = named(*extras)
     return sorted(
         f"{module} imports {library}"
         for module in modules
@@ -128,6 +134,15 @@ def test_the_scheduler_needs_its_extra_and_no_jupyterhub() -> None:
     kerberos = ["pai_scheduler.storage.hdfs.client imports requests_kerberos"]
     assert not_covered(service, "scheduler") == not_covered(modules, "hub") == kerberos
     assert not_covered(service, "kerberos") == []
+
+
+def test_the_image_of_the_agents_has_what_the_agent_imports() -> None:
+    requirements = map(Requirement, Recipe(image="agent").requirements)
+    brought = {canonicalize_name(one.name) for one in closure(requirements)}
+    # (loaded when a job is read or found wrong, which no agent does)
+    unused = re.compile(r"pai_scheduler\.job\.schema(_errors)? imports (fast)?jsonschema")
+    missing = not_among(reachable(["pai_scheduler.agent"]), brought)
+    assert [one for one in missing if not unused.fullmatch(one)] == []
 
 
 def test_each_library_is_asked_for_where_it_is_used() -> None:

@@ -41,7 +41,17 @@ IMAGES = ("notebook", "agent")
 _PIP_OPTIONS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "retries")
 _PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension", "jupyter-config")
 #: the packages that the agent imports
-_AGENT = ("aiodocker", "aiohttp", "babel", "cryptography", "docker", "msgspec", "nvidia-ml-py", "tornado")
+_AGENT = (
+    "aiodocker",
+    "aiohttp",
+    "babel",
+    "cryptography",
+    "docker",
+    "inotify-simple",
+    "msgspec",
+    "nvidia-ml-py",
+    "tornado",
+)
 _NOT_SHIPPED = ("__pycache__", "ui")
 TUTORIALS = REPOSITORY / "notebooks"
 
