@@ -11,6 +11,7 @@ import base64
 import io
 import json
 import os
+import re
 import stat
 import tarfile
 import time
@@ -37,6 +38,9 @@ _SIZE_SECONDS = 600.0
 _BYTES, _LOG_BYTES = 2**16, 1
 #: Archives that are sent at once, and how long one may take.
 _ARCHIVES, _ARCHIVE_SECONDS = 4, 900.0
+
+#: What Docker 20.10 says as it is going down: it answers, but has closed its store of networks.
+_GOING_DOWN = re.compile(r"store for object type .*: open : no such file or directory")
 
 T = TypeVar("T")
 
@@ -314,7 +318,8 @@ async def answered(make: Callable[[], Awaitable[T]], seconds: float) -> T:
     except (aiohttp.ClientError, OSError) as error:
         raise DaemonUnreachableError(str(error)) from error
     except aiodocker.DockerError as error:
-        if error.status == 900:  # aiodocker's number for "cannot connect"
+        # (900 is aiodocker's number for "cannot connect")
+        if error.status == 900 or _GOING_DOWN.search(str(error.message)):
             raise DaemonUnreachableError(error.message) from error
         raise
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import aiodocker
 import pytest
 
+from pai_scheduler.engine.docker.connection import DaemonUnreachableError, answered
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, EngineError, NodesChanged, Started
 from tests.scheduler.engine.lab import PATIENCE, Lab, eventually, make_task
@@ -98,6 +99,25 @@ async def supervisor(daemon: Daemon, name: str) -> tuple[int, int]:
         pid = (await docker.containers.container(name).show())["State"]["Pid"]
     stat = await asyncio.to_thread(Path(f"/proc/{pid}/stat").read_text)
     return pid, int(stat.rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("open : no such file or directory", DaemonUnreachableError),
+        ("open /x: no space left on device", aiodocker.DockerError),
+    ],
+)
+async def test_a_daemon_that_has_closed_its_store_counts_as_one_that_does_not_answer(
+    said: str, error: type[Exception]
+) -> None:
+    async def refuse() -> None:
+        raise aiodocker.DockerError(
+            500, f"failed to update store for object type *libnetwork.endpointCnt: {said}"
+        )
+
+    with pytest.raises(error):
+        await answered(refuse, 1)
 
 
 async def test_a_crash_of_the_daemon_is_survived(lab: Lab, daemon: Daemon) -> None:
