@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.cluster.definition import LeastAttained, VirtualCluster
+from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
 from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.simulator.run import replay
 from pai_scheduler.simulator.trace import TraceJob, TraceRole
@@ -205,7 +205,15 @@ def test_nobody_is_stopped_where_no_level_is_set() -> None:
     assert not is_stopped(world, "long")
 
 
-def test_jobs_that_stop_each_other_all_end_and_lose_nothing() -> None:
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        VirtualCluster("default", 100, least_attained=LeastAttained((1.0, 10.0), 600, 20)),
+        VirtualCluster("default", 100, shortest_remaining=ShortestRemaining(600, 20)),
+    ],
+    ids=["by what they had", "by what they need"],
+)
+def test_jobs_that_stop_each_other_all_end_and_lose_nothing(cluster: VirtualCluster) -> None:
     for seed in range(5):
         random = Random(seed)  # noqa: S311
         jobs = [
@@ -214,16 +222,14 @@ def test_jobs_that_stop_each_other_all_end_and_lose_nothing() -> None:
                 "u",
                 "default",
                 random.randrange(20 * HOUR),
-                random.randrange(1, 30 * HOUR),
+                (run := random.randrange(1, 30 * HOUR)),
                 (TraceRole(1, random.choice((1, 2, 4))),),
+                max_run_seconds=run // 1000 + 1,
             )
             for number in range(30)
         ]
         node = make_node(cpus=64, memory_mb=10**6, gpus={"P100": 4})
-        policy = LeastAttained((1.0, 10.0), 600, 20)
-        found = replay(
-            jobs, [node], [VirtualCluster("default", 100, least_attained=policy)], checkpoints=True
-        )
+        found = replay(jobs, [node], [cluster], checkpoints=True)
         assert all(one.succeeded for one in found.jobs)
         for one in found.jobs:
             assert one.ended is not None

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 from pai_scheduler.cluster.definition import ShortestRemaining, VirtualCluster
 from pai_scheduler.core.queries import waiting_reason
-from pai_scheduler.simulator.run import replay
-from pai_scheduler.simulator.trace import TraceJob, TraceRole
 from tests.scheduler.core.test_least_attained import is_stopped
 from tests.scheduler.core.world import World, make_node, make_role
 
@@ -167,29 +164,3 @@ def test_without_a_limit_a_job_needs_what_the_same_took_before() -> None:
     world.submit(GPU, id="limited", **asks(2))
     world.submit(GPU, id="same", **asks(None))
     assert in_line(world) == ["same", "limited"]
-
-
-def test_jobs_that_stop_each_other_all_end_and_lose_nothing() -> None:
-    for seed in range(5):
-        random = Random(seed)  # noqa: S311
-        jobs = [
-            TraceJob(
-                f"j{number}",
-                "u",
-                "default",
-                random.randrange(20 * HOUR),
-                (run := random.randrange(HOUR, 30 * HOUR)),
-                (TraceRole(1, random.choice((1, 2, 4))),),
-                max_run_seconds=run // 1000 + 1,
-            )
-            for number in range(30)
-        ]
-        node = make_node(cpus=64, memory_mb=10**6, gpus={"P100": 4})
-        clusters = [VirtualCluster("default", 100, shortest_remaining=ShortestRemaining(600, 20))]
-        found = replay(jobs, [node], clusters, checkpoints=True)
-        assert all(one.succeeded for one in found.jobs)
-        for one in found.jobs:
-            assert one.ended is not None
-            assert one.started is not None
-            assert one.done_ms + one.ended - one.started == one.job.run_ms
-        assert sum(one.preemptions for one in found.jobs) > 0
