@@ -137,7 +137,7 @@ class _Task:
         self._record.update({"held": _now(), "held_cause": end["cause"], "exit_code": end["exit_code"]})
         if "memory_mb" in end:
             self._record["memory_mb"] = end["memory_mb"]
-        self._files.note(self._record)
+        self._files.note(self._record, durably=True)
         ring(self._doorbell, self._files.path.name)
 
     def _start(self, spec: LaunchSpec) -> Failure | None:
@@ -181,7 +181,8 @@ class _Task:
             failure: Failure = json.loads(answer)
             return failure
         self._record["pid"] = self._pid
-        self._files.note(self._record)
+        # a crash of the machine ends the command, and that it may have run is durable already
+        self._files.note(self._record, durably=False)
         ring(self._doorbell, self._files.path.name)
         return None
 

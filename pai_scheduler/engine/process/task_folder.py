@@ -219,9 +219,12 @@ class TaskFolder:
             os.fsync(file.fileno())
         self._sync_folders()
 
-    def note(self, record: Record) -> None:
-        """Write down what is known of a launched task. The caller holds the lock."""
-        _overwrite(self.path / _FILES[Phase.LAUNCHED], record)
+    def note(self, record: Record, *, durably: bool) -> None:
+        """Write down what is known of a launched task. The caller holds the lock.
+
+        Not `durably`: a crash of the machine may undo it.
+        """
+        _overwrite(self.path / _FILES[Phase.LAUNCHED], record, durably=durably)
 
     def finish(self, record: Record) -> None:
         """Write down how the task ended, or that it never will run. The caller holds the lock."""
@@ -230,7 +233,7 @@ class TaskFolder:
             self._reserve()
             phase = Phase.PREPARED
         name = _FILES[Phase.LAUNCHED if (self.path / _FILES[Phase.LAUNCHED]).exists() else phase]
-        _overwrite(self.path / name, record)
+        _overwrite(self.path / name, record, durably=True)
         (self.path / name).rename(self.path / _FILES[Phase.ENDED])
         if phase is Phase.PREPARED:
             self._sync_folders()
@@ -287,11 +290,12 @@ def _write(path: Path, content: bytes) -> None:
         os.close(file)
 
 
-def _overwrite(path: Path, record: Record) -> None:
+def _overwrite(path: Path, record: Record, *, durably: bool) -> None:
     """Write a record into the space that was reserved for it, in one piece."""
     file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.pwrite(file, json.dumps(record).encode().ljust(RECORD_SIZE), 0)
-        os.fdatasync(file)
+        if durably:
+            os.fdatasync(file)
     finally:
         os.close(file)

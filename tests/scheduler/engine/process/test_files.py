@@ -49,7 +49,7 @@ def test_a_lock_that_is_taken_means_that_the_task_runs(folder: TaskFolder) -> No
 def test_a_launched_task_whose_lock_is_free_is_lost(folder: TaskFolder) -> None:
     files.prepare(folder, SPEC, [])
     folder.take()
-    folder.note({"pid": 7, "started": 1})
+    folder.note({"pid": 7, "started": 1}, durably=False)
     seen = files.look(folder)
     assert seen.phase is Phase.ENDED
     assert (seen.record["pid"], seen.record["cause"]) == (7, "lost")
@@ -59,7 +59,7 @@ def test_a_launched_task_whose_lock_is_free_is_lost(folder: TaskFolder) -> None:
 def test_an_end_that_a_killed_supervisor_wrote_last_counts(folder: TaskFolder) -> None:
     files.prepare(folder, SPEC, [])
     folder.take()
-    folder.note({"ended": 5, "cause": "exited", "exit_code": 4})
+    folder.note({"ended": 5, "cause": "exited", "exit_code": 4}, durably=False)
     assert files.look(folder) == (Phase.ENDED, {"ended": 5, "cause": "exited", "exit_code": 4}, False)
     assert (folder.path / "exit.json").exists()
 

@@ -27,7 +27,7 @@ def test_a_task_goes_from_nothing_to_its_end(folder: TaskFolder) -> None:
     assert folder.launch_spec() == SPEC
     assert folder.take()
     assert folder.read() == (Phase.LAUNCHED, {})
-    folder.note({"pid": 7, "started": 1})
+    folder.note({"pid": 7, "started": 1}, durably=False)
     assert folder.read() == (Phase.LAUNCHED, {"pid": 7, "started": 1})
     folder.finish({"pid": 7, "started": 1, "ended": 2, "cause": "exited", "exit_code": 3})
     phase, record = folder.read()
