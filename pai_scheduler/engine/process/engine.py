@@ -65,6 +65,8 @@ ADDRESS = "127.0.0.1"
 _UNEXPECTED_GRACE = 5.0
 #: Seconds after its start at which a task's folder and log are first looked at.
 _FIRST_LOOK = 0.5
+#: Seconds that a task has for its end to be told together with its start, in one look and one commit.
+_TOGETHER = 0.01
 #: Threads for the work on disk, which is short.
 _THREADS = 4
 #: The rescan takes at most this part of a processor.
@@ -84,6 +86,8 @@ class _Task:
     #: the fork server that was asked to supervise it
     generation: int = 0
     rung: bool = False
+    #: set while it is waited whether it has ended already, when it has only rung once
+    first_ring: asyncio.TimerHandle | None = None
     started: bool = False
     held: bool = False
     ended: bool = False
@@ -185,6 +189,9 @@ class ProcessEngine:
             asyncio.get_running_loop().remove_reader(self._bell)
             os.close(self._bell)
             self._bell = -1
+        for task in self._tasks.values():
+            if task.first_ring is not None:
+                task.first_ring.cancel()
         for work in tuple(self._background):
             work.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -479,12 +486,21 @@ class ProcessEngine:
     def _on_bell(self) -> None:
         with contextlib.suppress(BlockingIOError):
             *lines, self._bell_rest = (self._bell_rest + os.read(self._bell, 65536)).split(b"\n")
-            for line in set(lines):
+            for line in lines:
                 ref = TaskRef.parse(line.decode("utf-8", "replace"))
                 if ref in self._tasks:
-                    self._look_soon(self._tasks[ref])
+                    self._on_ring(self._tasks[ref])
+
+    def _on_ring(self, task: _Task) -> None:
+        """Look at once, but at the start of a task a moment later: it may be over with the next ring."""
+        if task.started or task.ended or task.first_ring is not None:
+            self._look_soon(task)
+        else:
+            task.first_ring = asyncio.get_running_loop().call_later(_TOGETHER, self._look_soon, task)
 
     def _look_soon(self, task: _Task) -> None:
+        if task.first_ring is not None:
+            task.first_ring.cancel()
         if not task.rung:
             task.rung = True
             self._spawn(self._follow(task))

@@ -13,9 +13,11 @@ import pytest
 
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.cluster.node import Gpu
+from pai_scheduler.engine.process import engine as process_engine
+from pai_scheduler.engine.process import files as process_files
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.process.task_folder import TaskFolder
-from pai_scheduler.engine.protocol import EndCause, EngineError, Notice
+from pai_scheduler.engine.protocol import EndCause, Ended, EngineError, Notice, Started
 from tests.scheduler.engine.conformance import FOREVER, EngineConformance
 from tests.scheduler.engine.lab import Lab, eventually, make_gang, make_task
 
@@ -128,6 +130,32 @@ async def test_bash_runs_the_command_where_there_is_one(lab: Lab) -> None:
 async def test_a_task_is_shown_its_gpus_and_no_others(lab: Lab, gpus: tuple[Gpu, ...], visible: str) -> None:
     task, _ = await lab.run('echo "|$CUDA_VISIBLE_DEVICES|$NVIDIA_VISIBLE_DEVICES"', gpus=gpus)
     assert lab.output(task).strip() == visible
+
+
+# when it is told
+
+
+async def test_the_end_of_a_short_task_is_told_with_its_start_and_not_later(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_engine, "_TOGETHER", 100_000)
+    looks: list[Path] = []
+    look = process_files.look
+
+    def count(folder: TaskFolder) -> process_files.TaskObservation:
+        looks.append(folder.path)
+        return look(folder)
+
+    monkeypatch.setattr(process_files, "look", count)
+    task, _ = await lab.run("true")
+    assert [type(event) for event in lab.told(task)] == [Started, Ended]
+    assert len(looks) == 1
+
+
+async def test_the_start_of_a_task_that_goes_on_is_told_without_another_signal(lab: Lab) -> None:
+    task = await lab.start(FOREVER)
+    assert await lab.started(task) == lab.told(task)[0]
+    assert len(lab.told(task)) == 1
 
 
 # what is left
