@@ -63,14 +63,18 @@ _Levels = dict[int, tuple[Path, int]]
 
 @dataclass(eq=False, frozen=True, slots=True)
 class _Quiet:
-    """Somebody who waits until a disk has filled further than to `levels`, or until `until` (loop time)."""
+    """Somebody who waits until `since` at least, then until a disk has filled further than to `levels`, or
+    until `until` (loop times)."""
 
     levels: _Levels
+    since: float
     until: float
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_over(self, now: float, used: dict[int, int]) -> bool:
         """Return whether it has waited enough, where so many bytes of each device are in use."""
+        if now < self.since:
+            return False
         return now >= self.until or any(
             used.get(device, level) - level >= _GROWTH for device, (_, level) in self.levels.items()
         )
@@ -120,9 +124,10 @@ class DiskMeter:
                 size = look.size
                 yield size
                 pause = max(LEAST_PAUSE, self._measuring * look.cost / _SHARE)
-                await asyncio.sleep(pause)
                 if size == before:
-                    await self._until_fuller(look.levels, _QUIET_PAUSE - pause)
+                    await self._until_fuller(look.levels, pause, max(pause, _QUIET_PAUSE))
+                else:
+                    await asyncio.sleep(pause)
                 before = size
         finally:
             self._measuring -= 1
@@ -136,9 +141,10 @@ class DiskMeter:
     async def _in_thread(self, function: Callable[..., T], *args: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
 
-    async def _until_fuller(self, levels: _Levels, seconds: float) -> None:
-        """Wait until one of the disks is fuller than it was, but no longer than so many seconds."""
-        quiet = _Quiet(levels, asyncio.get_running_loop().time() + seconds)
+    async def _until_fuller(self, levels: _Levels, least: float, most: float) -> None:
+        """Wait until one of the disks is fuller than it was, so many seconds at least and at most."""
+        now = asyncio.get_running_loop().time()
+        quiet = _Quiet(levels, now + least, now + most)
         self._quiet.add(quiet)
         if self._waking is None or self._waking.done():
             self._waking = asyncio.create_task(self._wake())

@@ -23,7 +23,9 @@ INTERVAL_SECONDS, FIRST_SECONDS = 10.0, 0.5
 _PATIENCE_SECONDS = 5.0
 #: The share of one core that measuring may take: with many tasks the interval grows.
 _SHARE = 0.02
-#: A measurement that waited for others (seconds) says nothing of what it cost.
+#: Tasks that are due within this part of the interval are measured in one go, for each wakes the service.
+_TOGETHER = 0.05
+#: A go that waited for others (seconds) says nothing of what it cost, and no more tasks are measured in it.
 _LONGEST_COST = 0.05
 
 _log = logging.getLogger(__name__)
@@ -100,32 +102,62 @@ class Recorder:
         return self._engine.log(task).folder
 
     async def _measure_all(self) -> None:
+        #: until when to rest, so that measuring takes no more than its share of the time
+        rested = 0.0
         while True:
             self._news.clear()
-            wait = self._due[0][0] - _now() if self._due else None
+            wait = max(self._due[0][0], rested) - _now() if self._due else None
             if wait is None or wait > 0:
                 await _wait(self._news, wait)
                 continue
+            begin = _now()
+            await self._measure_due(begin)
+            rested = _now() + min(_now() - begin, _LONGEST_COST) * (1 / _SHARE - 1)
+
+    async def _measure_due(self, now: float) -> None:
+        """Measure who is due, one after the other, and write down at once what they use."""
+        found: list[tuple[TaskRef, Usage]] = []
+        while self._due and self._is_due(now) and _now() - now < _LONGEST_COST:
             _, task = heapq.heappop(self._due)
             if task not in self.latest:
                 continue
-            begin = _now()
-            await self._measure(task)
-            cost = min(_now() - begin, _LONGEST_COST)
-            heapq.heappush(self._due, (begin + self._interval, task))
-            await asyncio.sleep(cost * (1 / _SHARE - 1))
-
-    async def _measure(self, task: TaskRef) -> None:
-        try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
-                usage = await self._engine.usage(task)
+            usage = await self._measure(task)
             if usage is not None and task in self.latest:
                 self.latest[task] = usage
-                await asyncio.to_thread(series.append, self._folder(task), series.point_of(usage))
+                found.append((task, usage))
+            heapq.heappush(self._due, (now + self._interval, task))
+        if found:
+            for task, error in await asyncio.to_thread(self._append, found):
+                self._complain(task, error)
+
+    def _is_due(self, now: float) -> bool:
+        """Return whether the next task is due, or as good as; the first measurement does not come early."""
+        due, task = self._due[0]
+        was_measured = self.latest.get(task) is not None
+        return due <= (now + _TOGETHER * self._interval if was_measured else now)
+
+    async def _measure(self, task: TaskRef) -> Usage | None:
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                return await self._engine.usage(task)
         except Exception as error:
-            # the task itself is none the worse for it
-            _log.debug("could not be measured", exc_info=error, extra={"task": task.name})
-            self._failed()
+            self._complain(task, error)
+            return None
+
+    def _append(self, found: Sequence[tuple[TaskRef, Usage]]) -> list[tuple[TaskRef, Exception]]:
+        """Write down what tasks use; return what could not be. Blocks."""
+        failures: list[tuple[TaskRef, Exception]] = []
+        for task, usage in found:
+            try:
+                series.append(self._folder(task), series.point_of(usage))
+            except Exception as error:
+                failures.append((task, error))
+        return failures
+
+    def _complain(self, task: TaskRef, error: Exception) -> None:
+        # the task itself is none the worse for it
+        _log.debug("could not be measured", exc_info=error, extra={"task": task.name})
+        self._failed()
 
 
 def _interval(points: Sequence[Point], usual: float) -> float:

@@ -122,3 +122,11 @@ async def test_a_quiet_folder_is_looked_at_after_a_while_in_any_case(
             if len(seen) == 3:
                 (tmp_path / "file").write_bytes(b"x" * 5000)
     assert seen[-1] == 8192
+
+
+def test_a_folder_that_was_just_looked_at_is_left_alone_for_a_moment_though_its_disk_fills() -> None:
+    quiet = disk_meter._Quiet({7: (Path("/"), 0)}, since=5.0, until=10.0)
+    assert not quiet.is_over(4.9, {7: 2**40})
+    assert quiet.is_over(5.0, {7: 2**40})
+    assert not quiet.is_over(9.9, {7: 0})
+    assert quiet.is_over(10.0, {7: 0})

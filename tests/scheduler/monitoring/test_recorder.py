@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +14,7 @@ from pai_scheduler.engine.protocol import Engine, Usage
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.monitoring import recorder as module
 from pai_scheduler.monitoring.recorder import Recorder, Recording
-from pai_scheduler.monitoring.series import SERIES
+from pai_scheduler.monitoring.series import FILE, SERIES
 
 ONE, TWO = TaskRef("j", 0, "main", 0), TaskRef("j", 0, "main", 1)
 
@@ -171,3 +171,26 @@ async def test_the_more_a_measurement_costs_the_rarer_they_become(meter: Meter) 
     await recorder.close()
     # 20 ms of work, and no more than 2 % of the time: about a second lies between two
     assert pauses[1] - pauses[0] >= 0.9
+
+
+async def test_tasks_come_to_be_measured_in_one_go_and_one_that_cannot_be_recorded_hinders_no_other(
+    recorder: Recorder, meter: Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_TOGETHER", 0.9)
+    goes: list[list[TaskRef]] = []
+    append = recorder._append
+
+    def note(found: Sequence[tuple[TaskRef, Usage]]) -> list[tuple[TaskRef, Exception]]:
+        goes.append([task for task, _ in found])
+        return append(found)
+
+    monkeypatch.setattr(recorder, "_append", note)
+    (meter.folder / ONE.name / FILE).mkdir()  # in the way of its record
+    recorder.begin(ONE)
+    async with asyncio.timeout(30):
+        while not goes:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    recorder.begin(TWO)
+    await until_recorded(recorder, TWO, 3)
+    assert {ONE, TWO} in map(set, goes)
+    assert recorder.failures  # type: ignore[attr-defined]
