@@ -68,9 +68,14 @@ class GangNetworks:
         self._pool = IPv4Network(pool)
         self._next = int(self._pool.network_address)
         self._making = asyncio.Lock()
+        #: gangs that may have a network of their own name; None: nobody has said yet which gangs there are
+        self._may_have_own: set[str] | None = None
+        #: networks for small gangs of which it was seen that they are as this service makes them
+        self._as_made: set[str] = set()
 
     async def begin(self, gangs: Collection[str]) -> None:
         """Make networks in advance from now on; there are these gangs, and no others."""
+        self._may_have_own = set(gangs)
         await self._spares.forget_all_but(gangs)
         self._spares.fill(self.make_spare)
 
@@ -88,27 +93,50 @@ class GangNetworks:
         """Make a gang's network, unless it is there; give each member's address, the same every time."""
         name = network_name(gang.job_id, gang.attempt)
         async with self._making:
-            block = _block(await self._only(self.name(gang.job_id, gang.attempt)))
+            known = self._spares.docker_name(name)
+            block = _block(await self._only(known)) if self._may_be_there(name, known) else None
             if block is None:
                 await self._spares.forget(name)  # whoever removes unused networks has removed it
                 if self.fits_spare(gang):
                     block = await self._take_spare(name, len(gang.members))
             if block is None:
+                self._expect_own(name)
                 block = await self._create_in_any_case(name, self.size(gang))
         first = self.first_address(block, gang, self._spares.offset(name))
         return {member.task: str(first + n) for n, member in enumerate(gang.members)}
+
+    def _may_be_there(self, gang: str, docker_name: str) -> bool:
+        """Return whether a gang may have a network already: of most it is known that they have none.
+
+        Where each small gang gets one of those for all, only large ones have one of their own name, and those
+        of which it could not be written down what they have.
+        """
+        if self._may_have_own is None or not self._spares.keeps:
+            return True
+        return docker_name != gang or gang in self._may_have_own
+
+    def _expect_own(self, gang: str) -> None:
+        if self._may_have_own is not None:
+            self._may_have_own.add(gang)
+
+    def _expect_none(self, gang: str) -> None:
+        if self._may_have_own is not None:
+            self._may_have_own.discard(gang)
 
     async def remove(self, name: str) -> None:
         """Take a gang's network from it, to be removed or kept for another; none of that name is no error."""
         docker_name = self._spares.docker_name(name)
         if self._spares.may_keep(docker_name) and await self._is_like_new(docker_name):
             await self._spares.keep(name, docker_name)
+            self._expect_none(name)
             return
         await self.remove_network(docker_name)
         await self._spares.forget(name)
+        self._expect_none(name)
 
     async def remove_network(self, name: str) -> None:
         """Remove a network by Docker's name; none of that name is no error."""
+        self._as_made.discard(name)
         for pause in (*_BUSY_PAUSES, None):
             try:
                 for network in await self._named(name):
@@ -218,6 +246,7 @@ class GangNetworks:
         """Make a network in advance."""
         async with self._making:
             await self._create(name, self.spare_size)
+            self._as_made.add(name)
             # in the same turn: until it is set up it cannot be given up for a gang that finds no other room
             await self.set_up_spare(name)
 
@@ -237,7 +266,7 @@ class GangNetworks:
                     self.spare_given(spare)
                     return block
                 return None
-            self._spares.drop(spare)
+            self._drop(spare)
         if not self._spares.keeps:
             return None
         # one that can be kept for another gang when this one has ended
@@ -248,7 +277,13 @@ class GangNetworks:
             # (made all the same, it is removed as what nobody knows)
             self._spares.drop(spare)
             raise
+        self._as_made.add(spare)
         return block if await self._give(name, spare, tasks) else None
+
+    def _drop(self, spare: str) -> None:
+        """Forget a network that is there no more."""
+        self._as_made.discard(spare)
+        self._spares.drop(spare)
 
     async def _give(self, name: str, spare: str, tasks: int) -> bool:
         """Write down that a gang has a network; where that fails, remove it and say no."""
@@ -264,12 +299,15 @@ class GangNetworks:
 
     async def _is_like_new(self, docker_name: str) -> bool:
         """Return whether another gang can have this network: it is as large, and no container is in it."""
-        found = await self._only(docker_name)
-        block = _block(found)
-        if block is None or not self.is_walled(found or {}):
-            return False
-        if block.num_addresses != self.spare_size or not block.subnet_of(self._pool):
-            return False
+        if docker_name not in self._as_made:
+            found = await self._only(docker_name)
+            block = _block(found)
+            if block is None or not self.is_walled(found or {}):
+                return False
+            if block.num_addresses != self.spare_size or not block.subnet_of(self._pool):
+                return False
+            self._as_made.add(docker_name)
+        # (that it is there is seen before it is given away)
         return not await self._api.containers_in(docker_name)
 
     async def _create_in_any_case(self, name: str, size: int) -> IPv4Network:

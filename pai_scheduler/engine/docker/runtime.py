@@ -59,6 +59,8 @@ _TRIES, _MAKING_SECONDS = 3, 0.1
 _FILL_SECONDS = 120.0
 #: How long a fill that failed is not tried again: no task is to wait for one that will fail again.
 _PAUSE_SECONDS = 60.0
+#: How long it is believed which one the image's is: tasks that start together ask Docker once.
+_KNOWN_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -74,6 +76,8 @@ class Runtime:
     def __init__(self, api: DockerApi, image: str) -> None:
         self._api, self.image = api, image
         self._filled: set[str] = set()
+        #: the volume that was found last, and until when (loop time) it is not looked for again
+        self._found: tuple[str, float] = ("", 0.0)
         self._filling = asyncio.Lock()
         self._why: Message | None = None
         #: loop time before which a fill is not tried again
@@ -86,6 +90,12 @@ class Runtime:
 
     async def volume(self) -> str | None:
         """Name the volume, filled; None where there is none, and then tasks run without SSH."""
+        name, until = self._found
+        if name and asyncio.get_running_loop().time() < until:
+            return name
+        return await self._look()
+
+    async def _look(self) -> str | None:
         try:
             found = await self._api.persist(lambda: self._api.docker.images.inspect(self.image))
         except aiodocker.DockerError as error:
@@ -97,11 +107,12 @@ class Runtime:
                 return None
             self._filled.add(name)
         self._why = None
+        self._found = (name, asyncio.get_running_loop().time() + _KNOWN_SECONDS)
         return name
 
     async def bring(self) -> None:
         """Fill the volume before a task asks for it, and remove older ones that no container has any more."""
-        name = await self.volume()
+        name = await self._look()
         if name is None:
             return
         try:
@@ -126,6 +137,7 @@ class Runtime:
     def doubt(self) -> None:
         """Look again before the next task whether the volume is as it should be."""
         self._filled.clear()
+        self._found = ("", 0.0)
 
     async def _try_to_fill(self, name: str) -> bool:
         clock = asyncio.get_running_loop().time

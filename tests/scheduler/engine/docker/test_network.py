@@ -335,6 +335,48 @@ async def test_a_network_that_somebody_removed_is_not_missed(
     assert ended.exit_code == 3
 
 
+async def test_a_kept_network_that_somebody_removed_is_not_missed(
+    ahead: Lab, docker: aiodocker.Docker, spares: Spares
+) -> None:
+    await spares.until(2)
+    await ahead.prepare(ahead.make("true"))
+    gang = ahead.gangs.pop()
+    for name in await spares.names():
+        await (await docker.networks.get(name)).delete()
+    await ahead.engine.release(gang)
+    _, ended = await ahead.run("exit 3")
+    assert ended.exit_code == 3
+
+
+@pytest.mark.parametrize("tasks", [1, 80])
+async def test_a_gang_that_is_prepared_once_more_has_the_same_network_also_in_the_next_life(
+    ahead: Lab,
+    docker: aiodocker.Docker,
+    spares: Spares,
+    open_docker: Callable[..., Awaitable[DockerEngine]],
+    monkeypatch: pytest.MonkeyPatch,
+    tasks: int,
+) -> None:
+    async def nothing(_: GangNetworks) -> None:
+        """A killed service closes nothing."""
+
+    await spares.until(2)
+    job = new_job_id()
+    gang = make_gang(*(ahead.make("true", task=make_task("w", n, job_id=job)) for n in range(tasks)))
+    addresses = await ahead.engine.prepare(gang)
+    own = f"pai-{gang.job_id}-{gang.attempt}"
+    # (one of eighty tasks has no room in those for small gangs)
+    assert len(await networks_of(docker, own)) == (tasks > 1)
+    assert await ahead.engine.prepare(gang) == addresses
+    with monkeypatch.context() as kill:
+        kill.setattr(GangNetworks, "close", nothing)
+        later = await open_docker(spare_networks=2)
+    await later.adopt(dict.fromkeys(addresses, "here"))
+    assert await later.prepare(gang) == addresses
+    await later.release(gang)
+    assert await networks_of(docker, own) == []
+
+
 async def test_the_end_leaves_none_that_nobody_has(
     spares: Spares, open_docker: Callable[..., Awaitable[DockerEngine]]
 ) -> None:

@@ -166,6 +166,28 @@ async def test_a_runtime_that_is_built_later_is_found_by_the_next_task(
     assert runtime.why_not is None
 
 
+async def test_tasks_that_start_together_ask_docker_once(
+    api: DockerApi, make_image: MakeImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_scheduler.engine.docker.runtime._KNOWN_SECONDS", 60.0)
+    runtime = Runtime(api, await make_image())
+    name = await runtime.volume()
+    asked: list[str] = []
+    ask = api.docker.images.inspect
+
+    async def inspect(image: str) -> Any:
+        asked.append(image)
+        return await ask(image)
+
+    monkeypatch.setattr(api.docker.images, "inspect", inspect)
+    assert [await runtime.volume() for _ in range(3)] == [name] * 3
+    assert asked == []
+    monkeypatch.setattr("pai_scheduler.engine.docker.runtime._KNOWN_SECONDS", 0.0)
+    runtime.doubt()
+    assert [await runtime.volume() for _ in range(2)] == [name] * 2
+    assert asked == [runtime.image] * 2
+
+
 async def test_a_newer_runtime_takes_the_place_of_an_older_one_when_no_task_has_that_any_more(
     open_docker: OpenDocker, docker: aiodocker.Docker, make_image: MakeImage, debian_image: str
 ) -> None:
