@@ -417,7 +417,8 @@ class DockerEngine(ContainerEngine):
         await self._api.remove(ref.name)
         with contextlib.suppress(FileNotFoundError):
             os.utime(self.log(ref).folder)  # from now on its age counts
-        task.forget()
+        # (beside the loop: a slow disk is not to keep others waiting)
+        await asyncio.to_thread(task.forget)
         self._meter.forget(ref.name)
         self._tasks.pop(ref, None)
 

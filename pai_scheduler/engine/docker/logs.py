@@ -187,7 +187,7 @@ class LogFollower:
         """Copy from the newest known frame on to the present end."""
         # one for as long as possible: to open a long log means to look for its end
         if self._writer is None:
-            self._open()
+            await _in_thread(self._open)
         if self._files is not None and await self._copy_files(self._files.log_folder(self._container)):
             return
         tail = min(self._output.frames + _SPARE, _MOST)
