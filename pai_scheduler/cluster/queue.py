@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Generic, TypeVar
 
+import msgspec
 from sortedcontainers import SortedList
 
 from .demand import Demand
@@ -82,8 +83,7 @@ class ShapeQueue(Generic[Shape]):
         return rank[0] + self.shift, rank[1]
 
 
-@dataclass(slots=True)
-class _Place(Generic[Shape]):
+class _Place(msgspec.Struct, Generic[Shape], gc=False):
     line: ShapeQueue[Shape]
     #: without the line's shift
     rank: Rank

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import msgspec
+
 from .amounts import Amounts, of_gang, of_task
 from .borrowing import Borrowing
 from .definition import DEFAULT_MAINTENANCE_NOTICE_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
@@ -54,8 +56,7 @@ class Shape:
         return self._hash
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(msgspec.Struct, frozen=True, gc=False):
     user: str
     virtual_cluster: str
     run_ms: int | None
@@ -431,7 +432,7 @@ class SchedulerState:
             if name != cluster and self.quota_accounting.is_over_guarantee(name)
             for holding in self.borrowing(name)
         ]
-        # (a job id is random: it only makes the order of equals the same every time)
+        # (the id only makes the order of equals the same every time)
         return sorted(found, key=lambda holding: (-holding.since, holding.job_id))
 
     def would_preempt(self, user: str, cluster: str, shape: Shape) -> int:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.ranks import Rank, precedence
 from pai_scheduler.job.messages import Message
@@ -90,8 +92,7 @@ class Attempt:
         return SubState.DEBUG_HELD if held else SubState.RUNNING
 
 
-@dataclass(slots=True)
-class RetryCounts:
+class RetryCounts(msgspec.Struct, gc=False):
     """How many attempts were followed by another, by who caused it."""
 
     user: int = 0
@@ -106,9 +107,12 @@ class RetryCounts:
         return self.user + self.platform + self.resource
 
 
-@dataclass(slots=True)
-class Job:
-    """A job with its present attempt. Earlier attempts are in the store only."""
+class Job(msgspec.Struct, eq=False, gc=False):
+    """A job with its present attempt. Earlier attempts are in the store only.
+
+    Nothing that it holds leads back to it, so that Python need not look for cycles among jobs, of which there
+    may be a million.
+    """
 
     id: str
     user: str
@@ -119,7 +123,7 @@ class Job:
     #: 0–100, higher comes first; None: as the job says
     priority: int | None = None
     #: where another order than that of submission counts, its turn, made when it is put in line; not stored
-    turn: int | None = field(default=None, compare=False)
+    turn: int | None = None
     #: how often a job behind it has started before it
     overtaken: int = 0
     #: what its earlier attempts had, where service decides who comes first: eighths of a GPU for one ms
@@ -130,7 +134,7 @@ class Job:
     sub_state: SubState = SubState.QUEUED
     completed: int | None = None
     attempt: Attempt | None = None
-    retries: RetryCounts = field(default_factory=RetryCounts)
+    retries: RetryCounts = msgspec.field(default_factory=RetryCounts)
     #: when the next attempt may begin
     not_before: int | None = None
     #: how the job comes out, known before its last tasks have ended
@@ -139,9 +143,16 @@ class Job:
     last_failure: Message | None = None
     progress: Message | None = None
     #: the latest time that is told of it: nothing is told with an earlier one
-    latest: int = field(default=0, compare=False)
+    latest: int = 0
     #: delete it once its tasks are gone
     doomed: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        """Compare all but what is made anew at each start."""
+        if not isinstance(other, Job):
+            return NotImplemented
+        fields = (name for name in self.__struct_fields__ if name not in ("turn", "latest"))
+        return all(getattr(self, name) == getattr(other, name) for name in fields)
 
     @property
     def name(self) -> str:
@@ -205,8 +216,7 @@ class Job:
 ACCESS = "access"
 
 
-@dataclass(frozen=True, slots=True)
-class JobEvent:
+class JobEvent(msgspec.Struct, frozen=True, gc=False):
     """Something that happened to a job, with its cause. `type` is a stable word, `message` is for people."""
 
     job_id: str
@@ -216,4 +226,4 @@ class JobEvent:
     attempt: int | None = None
     role: str | None = None
     index: int | None = None
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = {}

@@ -6,8 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from pai_scheduler.cluster.definition import DEFAULT_MAX_MOUNT_GB
 from pai_scheduler.cluster.shared_folders import (

@@ -6,8 +6,10 @@ Field meanings: job-contract.md, section 1 (OpenPAI v0.14's job JSON and SCM's a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from .notify import NotifyRequest, notify_of
 
@@ -19,8 +21,7 @@ STANDARD_PORTS = ("http", "ssh")
 DEFAULT_PRIORITY = 50
 
 
-@dataclass(frozen=True, slots=True)
-class PortRequest:
+class PortRequest(msgspec.Struct, frozen=True, gc=False):
     """A labelled range of `count` ports from `begin_at` on; `begin_at` 0: chosen by the scheduler."""
 
     label: str
@@ -36,8 +37,7 @@ class MountRequest:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRole:
+class TaskRole(msgspec.Struct, frozen=True, gc=False):
     """One kind of task, and how many of it run. Memory and shared memory in MB, storage in GB."""
 
     name: str
@@ -61,9 +61,12 @@ class TaskRole:
         return self.ports + tuple(PortRequest(label, 0, 1) for label in STANDARD_PORTS if label not in listed)
 
 
-@dataclass(frozen=True, slots=True)
-class JobSpec:
-    """A whole job. Storage URIs as written: variables in them are substituted per task."""
+class JobSpec(msgspec.Struct, frozen=True, gc=False):
+    """A whole job. Storage URIs as written: variables in them are substituted per task.
+
+    Of these there may be a million: they are made in C, and hold nothing that leads back to them, so that
+    Python need not look for cycles among them.
+    """
 
     name: str
     image: str
@@ -76,8 +79,8 @@ class JobSpec:
     #: None: any type will do, but one task's GPUs are always of one type.
     gpu_type: str | None = None
     retry_count: int = 0
-    envs: Mapping[str, Scalar] = field(default_factory=dict)
-    extras: Mapping[str, Any] = field(default_factory=dict)
+    envs: Mapping[str, Scalar] = {}
+    extras: Mapping[str, Any] = {}
 
     @property
     def is_debug(self) -> bool:
@@ -150,18 +153,5 @@ class JobSpec:
 
 
 def renamed(spec: JobSpec, name: str) -> JobSpec:
-    """Return the same job under another name (a million at a start: `dataclasses.replace` is slow)."""
-    return JobSpec(
-        name,
-        spec.image,
-        spec.task_roles,
-        spec.auth_file,
-        spec.data_dir,
-        spec.output_dir,
-        spec.code_dir,
-        spec.virtual_cluster,
-        spec.gpu_type,
-        spec.retry_count,
-        spec.envs,
-        spec.extras,
-    )
+    """Return the same job under another name."""
+    return msgspec.structs.replace(spec, name=name)

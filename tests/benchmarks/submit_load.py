@@ -7,10 +7,11 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
+from msgspec.structs import replace
 
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, JobEvent

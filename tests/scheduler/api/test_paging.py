@@ -8,12 +8,12 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from pai_scheduler.api.listing import SLICE
 from pai_scheduler.api.present import Presenter

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from pai_scheduler.cluster.definition import ShortestRemaining, VirtualCluster
 from pai_scheduler.core.queries import waiting_reason

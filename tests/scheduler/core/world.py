@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
@@ -204,7 +206,7 @@ class World:
         known = self.core.jobs.get(job_id)
         if known is not None:
             # all but what is for people only
-            assert replace(known, last_failure=None, progress=None) == stored
+            assert structs.replace(known, last_failure=None, progress=None) == stored
         return stored
 
     def attempt(self, job_id: str = "j", number: int | None = None) -> Attempt:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import JobEvent, RetryCounts, State, SubState, Verdict
