@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,6 +22,8 @@ from .tables import announcements, attempts, forgotten, job_events, jobs, tasks,
 
 _INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
+#: Rows that SQLite gets at once, at most: after each statement its driver waits for its turn to run Python.
+_ROWS = 64
 _NOTICES = frozenset(notice.value for notice in Notice)
 #: what never changes of a job; written again, its indexes would be too
 _FIXED = frozenset({"id", "user_name", "name", "virtual_cluster", "created"})
@@ -33,8 +37,8 @@ def write_outcome(
     changed = [rows.attempt_row(job_id, attempt) for (job_id, _), attempt in outcome.attempts.items()]
     upsert(connection, attempts, changed)
     upsert(connection, tasks, [rows.task_row(task) for task in outcome.tasks.values()])
-    if entries := _untold(connection, _of_known_jobs(connection, outcome.job_events)):
-        connection.execute(job_events.insert(), [rows.job_event_row(entry) for entry in entries])
+    entries = _untold(connection, _of_known_jobs(connection, outcome.job_events))
+    _insert(connection, job_events, [rows.job_event_row(entry) for entry in entries])
     changed = [rows.virtual_cluster_row(name, cluster) for name, cluster in outcome.virtual_clusters.items()]
     upsert(connection, virtual_clusters, changed)
     _write_usages(connection, outcome.usages)
@@ -53,19 +57,42 @@ def upsert(connection: sa.Connection, table: sa.Table, changed: list[dict[str, A
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=others), changed)
 
 
+def _insert(connection: sa.Connection, table: sa.Table, new: list[dict[str, Any]]) -> None:
+    """Insert rows that have the same columns, given to the driver as they are.
+
+    What SQLAlchemy does for each value of a statement takes as long as the database takes for a small job.
+    """
+    if not new:
+        return
+    columns, values = tuple(new[0]), [tuple(row.values()) for row in new]
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql(_insert_text(table.name, columns, "%s"), values)
+        return
+    while values:
+        # a power of two, so that few texts are ever prepared
+        count = min(_ROWS, 1 << (len(values).bit_length() - 1))
+        text = _insert_text(table.name, columns, "?", count)
+        connection.exec_driver_sql(text, tuple(chain.from_iterable(values[:count])))
+        del values[:count]
+
+
+@lru_cache
+def _insert_text(table: str, columns: tuple[str, ...], mark: str, count: int = 1) -> str:
+    row = f"({', '.join([mark] * len(columns))})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * count)}"  # noqa: S608 - names of our own
+
+
 def _write_jobs(
     connection: sa.Connection, changed: Iterable[Job], configs: Mapping[str, Mapping[str, Any]]
 ) -> None:
     new, old = [], []
     for job in changed:
         if job.id in configs:
-            config = rows.dump(configs[job.id])
-            new.append({**rows.job_row(job), "config": config})
+            new.append({**rows.job_row(job), "config": rows.dump(configs[job.id])})
         else:
             changing = {key: value for key, value in rows.job_row(job).items() if key not in _FIXED}
             old.append({"_id": job.id, **changing})
-    if new:
-        connection.execute(jobs.insert(), new)
+    _insert(connection, jobs, new)
     if old:
         connection.execute(jobs.update().where(jobs.c.id == sa.bindparam("_id")), old)
 

@@ -72,7 +72,7 @@ def job_row(job: Job) -> dict[str, Any]:
         "sub_state": job.sub_state.value,
         "completed": job.completed,
         "attempt": job.attempt.number if job.attempt else None,
-        "retries": dump([job.retries.user, job.retries.platform, job.retries.resource, job.retries.streak]),
+        "retries": _dump_retries(job.retries),
         "not_before": job.not_before,
         "verdict": _dump_verdict(job.verdict),
         "doomed": job.doomed,
@@ -216,7 +216,7 @@ def job_event_row(entry: JobEvent) -> dict[str, Any]:
         "attempt": entry.attempt,
         "role": entry.role,
         "idx": entry.index,
-        "data": dump(dict(entry.data)),
+        "data": dump(dict(entry.data)) if entry.data else "{}",
     }
 
 
@@ -239,8 +239,8 @@ def _spec(config: str, name: str) -> JobSpec:
     # large ones would make the cache as large as their number times 8 MiB
     if len(config) > _SMALL:
         return _build(config)
-    # those that differ in their names only share what is made of the rest
-    before, named, after = config.partition(f'"jobName":{dump(name)}')
+    # those that differ in their names only share what is made of the rest (a name needs no escapes)
+    before, named, after = config.partition(f'"jobName":"{name}"')
     if not named or named in after:
         return _small_spec(config)
     return renamed(_small_spec(f'{before}"jobName":""{after}'), name)
@@ -272,6 +272,11 @@ def dump_message(message: Message | None) -> str | None:
 def read_stored_message(text: str | None) -> Message | None:
     """Read what `dump_message` wrote."""
     return None if text is None else read_message(json.loads(text))
+
+
+def _dump_retries(retries: RetryCounts) -> str:
+    counts = [retries.user, retries.platform, retries.resource, retries.streak]
+    return dump(counts) if any(counts) else _NO_RETRIES
 
 
 def _dump_verdict(verdict: Verdict | None) -> str | None:

@@ -15,7 +15,7 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.conftest import OpenStore
-from tests.scheduler.store.stored_jobs import add, give_attempt, make_job, tell
+from tests.scheduler.store.stored_jobs import Configs, add, give_attempt, make_job, tell
 
 
 def test_what_is_written_twice_is_the_newer(store: Store) -> None:
@@ -44,6 +44,17 @@ def test_what_cannot_be_written_whole_is_not_written_at_all(store: Store) -> Non
     assert [found.id for found in store.jobs()] == ["j"]
     assert store.attempts("j") == []
     assert store.job_events() == []
+
+
+def test_as_many_jobs_as_come_together_are_written_in_their_order(store: Store) -> None:
+    outcome, configs = Outcome(), Configs()
+    for number in range(171):
+        job, configs[job.id] = make_job(f"j{number:03}", order=number)
+        outcome.jobs[job.id] = job
+        outcome.job_events.extend(tell(job.id, "submitted"))
+    store.commit(outcome, configs)
+    assert {job.id: job for job in store.live_jobs()} == outcome.jobs
+    assert [told.entry.job_id for told in store.job_events()] == list(outcome.jobs)
 
 
 def test_two_jobs_of_one_user_cannot_have_one_name_but_two_users_can(store: Store) -> None:
