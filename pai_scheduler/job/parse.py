@@ -58,6 +58,9 @@ def build_spec(config: Mapping[str, Any]) -> JobSpec:
 def config_of(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a valid job JSON as it is kept: as submitted, typed, without `tmp` and without defaults."""
     kept = {name: value for name, value in config.items() if name != "tmp"}
+    if not _holds_float(kept):
+        # nearly always; then nothing need be looked up in the schema
+        return {name: _copied(value) for name, value in kept.items()}
     typed: dict[str, Any] = _typed(kept, job_schema())
     return typed
 
@@ -90,6 +93,22 @@ def _defaults(part: str) -> Mapping[str, Any]:
     schema = job_schema() if part == "job" else job_schema()["$defs"][part]
     fields = {name: resolve(field) for name, field in schema["properties"].items()}
     return {name: field["default"] for name, field in fields.items() if "default" in field}
+
+
+def _holds_float(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_float, value.values()))
+    if isinstance(value, list):
+        return any(map(_holds_float, value))
+    return isinstance(value, float)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
 
 
 def _typed(value: Any, schema: Mapping[str, Any]) -> Any:
