@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,6 +35,7 @@ from pai_scheduler.store.store import Store
 
 from .current_cluster import CurrentCluster
 from .disk_room import DiskRoom
+from .job_ids import JobIds
 from .taken_names import TakenNames
 
 _log = logging.getLogger(__name__)
@@ -83,6 +82,7 @@ class Admission:
         self.taken = TakenNames()
         self._learning: asyncio.Task[None] | None = None
         self._last_order = 0
+        self._ids = JobIds()
 
     async def start(self) -> None:
         """Go on counting where the store ends; StoreError where it cannot be read."""
@@ -170,7 +170,8 @@ class Admission:
         refused = list(find_refused_folders(spec, folders, principal.name, principal.groups))
         if self._files is not None:
             # a job has its user's rights, never an administrator's
-            refused += find_refused(spec, replace(principal, admin=False), self._files.names)
+            user = replace(principal, admin=False) if principal.admin else principal
+            refused += find_refused(spec, user, self._files.names)
         return refused
 
     async def _errors(self, spec: JobSpec, owner: str) -> list[SpecError]:
@@ -209,7 +210,8 @@ class Admission:
             if self._jobs_of(owner) > most:
                 raise too_many_jobs(owner, most)
             self._last_order += 1
-            event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
+            now = self._now()
+            event = Submitted(now, self._ids.new(now), owner, spec, self._last_order)
             self.taken.add(*key)
             durable = self._writer.begin(event, config)
         finally:
@@ -261,11 +263,6 @@ def _takes_long(config: object) -> bool:
         return False
     roles = config.get("taskRoles")
     return bool(config.get("extras")) or (isinstance(roles, list) and len(roles) > _FEW_ROLES)
-
-
-def _new_id() -> str:
-    """Make a job id: 80 random bits, in letters and digits that stand in every kind of name."""
-    return base64.b32encode(secrets.token_bytes(10)).decode("ascii").lower()
 
 
 def _summary(errors: Sequence[SpecError]) -> Message:
