@@ -125,6 +125,8 @@ class QuickConnection:
         self._come = bytearray()
         #: the head of the request whose body is still to come, or that is being answered
         self._head: Head | None = None
+        #: the head before that one as it came, and what it says: a client sends the same many times
+        self._last: tuple[bytes, Head] | None = None
         self._task: asyncio.Task[None] | None = None
         self._reads = True
         self._held = 0
@@ -164,9 +166,9 @@ class QuickConnection:
     def _look(self) -> None:
         """Answer what has come, if it is whole; give the connection away if it is for tornado."""
         if self._head is None:
-            head = read_head(self._come) if self._come.startswith(self._quick.starts) else None
+            head = self._read_head()
             if (
-                not isinstance(head, Head)
+                head is None
                 or head.body_size > _LARGEST_BODY
                 or not self._quick.is_for_us(head)
                 or not self._limits.hold(head.body_size)
@@ -184,6 +186,16 @@ class QuickConnection:
         body = bytes(self._come[head.size : end])
         del self._come[:end]
         self._task = self._loop.create_task(self._answer(head, body))
+
+    def _read_head(self) -> Head | None:
+        """Read the head of a plain request that submits a job; None where it is another one."""
+        if self._last is not None and self._come.startswith(self._last[0]):
+            return self._last[1]
+        head = read_head(self._come) if self._come.startswith(self._quick.starts) else None
+        if not isinstance(head, Head):
+            return None
+        self._last = bytes(self._come[: head.size]), head
+        return head
 
     async def _answer(self, head: Head, body: bytes) -> None:
         answer = await self._quick.answer(head, body, self._address)

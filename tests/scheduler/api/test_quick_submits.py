@@ -123,6 +123,19 @@ async def test_requests_that_come_together_are_answered_in_order(connection: Con
     assert json.loads((await connection.answer())[2])["name"] == "together-2"
 
 
+async def test_a_head_that_comes_again_counts_for_the_request_it_is_before(
+    connection: Connection,
+) -> None:
+    longer = job("same-head-3", codeDir="hdfs://longer")
+    for body in (job("same-head-1"), job("same-head-2"), longer, job("same-head-4")):
+        connection.send(body, ALICE)
+        start, headers, _ = await connection.answer()
+        assert start == "HTTP/1.1 202 Accepted"
+        assert headers["Location"] == [f"/api/v1/user/alice/jobs/{json.loads(body)['jobName']}"]
+    connection.send(job("same-head-1"), {"Authorization": "Bearer nobody's"})
+    assert (await connection.answer())[0] == "HTTP/1.1 401 Unauthorized"
+
+
 async def test_a_job_that_comes_in_pieces_is_taken(connection: Connection) -> None:
     body = job("pieces")
     connection.send(body[:0], {**ALICE, "Content-Length": str(len(body))})
