@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from pai_scheduler.cluster.definition import VirtualCluster
@@ -53,11 +53,11 @@ class Meters:
         self._unmeasured = 0
         self.monitor.watch(Present(self._facts))
 
-    def start(self, jobs: Iterable[Job], nodes: Sequence[Node]) -> None:
+    def start(self, jobs: Collection[Job], nodes: Sequence[Node]) -> None:
         """Take up what there is when the service starts, and begin to measure."""
         self.note_nodes(nodes)
+        self._tally.note_jobs(jobs)
         for job in jobs:
-            self._tally.note_jobs([job])
             for task in job.attempt.tasks.values() if job.attempt else ():
                 self._note_task(job, task)
         self.recorder.start()

@@ -50,7 +50,7 @@ from .notifications import open_notifications
 from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser
 from .settings_file import parse_options
 from .shared_folders import check_shared_folders
-from .startup import database_url, is_loopback, listen, no_database, open_store
+from .startup import database_url, is_loopback, listen, looked_through, no_database, open_store
 
 CANNOT_START, OVERTAKEN = 2, 3
 #: What `systemctl reload` sends.
@@ -146,16 +146,23 @@ async def _run(options: argparse.Namespace) -> None:
             except StoreError as error:
                 raise no_database(url or data_dir, error) from error
             keys = JobKeys.in_folder(data_dir)
-            async with ssh_gateway.open_gateway(options, keys, address) as gateway:
+            async with (
+                looked_through(store) as looked,
+                ssh_gateway.open_gateway(options, keys, address) as gateway,
+            ):
                 reached_at = None if is_loopback(host) else _reachable(host)
                 ssh_port = gateway.where["port"] if gateway is not None else None
                 engine = make_engine(
                     _engine(options, data_dir, definition, keys, proxied_port, reached_at, ssh_port, term)
                 )
-                await serve_with(engine, store, keys, gateway)
+                await serve_with(engine, store, keys, gateway, looked)
 
         async def serve_with(
-            engine: Engine, store: Store, keys: JobKeys, gateway: ssh_gateway.RunningGateway | None
+            engine: Engine,
+            store: Store,
+            keys: JobKeys,
+            gateway: ssh_gateway.RunningGateway | None,
+            looked: asyncio.Future[None],
         ) -> None:
             service = Service(
                 engine,
@@ -174,6 +181,8 @@ async def _run(options: argparse.Namespace) -> None:
             try:
                 remember_kept_files(data_dir, store)
                 await service.start()
+                # who asks for the scheduler's health learns of damage from the first answer on
+                await looked
             except StoreError as error:
                 raise no_database(url or data_dir, error) from error
             except DefinitionError as error:

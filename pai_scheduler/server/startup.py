@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -118,13 +120,25 @@ def open_store(
                 _log.warning("the database is not empty: leave --start-empty out, it is for one start only")
         try:
             claim_folder(folder, DatabaseOwner(kind, store.name()))
-            store.look_for_damage(CHECK_SECONDS)
         except BaseException:
             store.close()
             raise
     except (OSError, StoreError) as error:
         raise no_database(url or folder, error) from error
     return store
+
+
+@asynccontextmanager
+async def looked_through(store: Store) -> AsyncIterator[asyncio.Future[None]]:
+    """Look for damage of a store beside what else is done; it is waited for, whatever happens meanwhile.
+
+    Gives what is done when the look is; StoreError in it: the database cannot be read.
+    """
+    looked = asyncio.ensure_future(asyncio.to_thread(store.look_for_damage, CHECK_SECONDS))
+    try:
+        yield looked
+    finally:
+        await asyncio.gather(looked, return_exceptions=True)
 
 
 def _open(folder: Path, url: str | None, lease: Lease | None, *, may_be_empty: bool) -> Store:

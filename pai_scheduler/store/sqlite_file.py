@@ -9,8 +9,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-#: instructions of SQLite's machine between two looks at the clock
-_STEPS = 10_000
+#: instructions of SQLite's machine between two looks at the clock: so many at least, and so many for each
+#: page of the file, as each look waits for whatever else Python does
+_STEPS, _STEPS_A_PAGE = 10_000, 25
 #: findings that are told: the first ones tell enough
 _MOST = 20
 #: what tells a database of ours, with the version of its tables, and its name, which early ones have not
@@ -46,10 +47,12 @@ def check_connection(connection: sqlite3.Connection, *, seconds: float | None = 
     questions = ["PRAGMA quick_check"]
     if seconds is None:
         questions = ["PRAGMA integrity_check", "PRAGMA foreign_key_check"]
-    else:
-        deadline = time.monotonic() + seconds
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:
+        if seconds is not None:
+            deadline = time.monotonic() + seconds
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            steps = max(_STEPS, _STEPS_A_PAGE * pages)
+            connection.set_progress_handler(lambda: time.monotonic() > deadline, steps)
         for question in questions:
             for row in connection.execute(question):
                 if row != ("ok",):

@@ -45,8 +45,11 @@ class KeyFiles:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, jobs: Iterable[Job]) -> None:
-        """Begin, with the jobs that there are: the keys of all others are removed."""
-        known = list(jobs)
+        """Begin, with the jobs that there are: the keys of all others are removed.
+
+        Only those that have begun have keys; of the others there may be a million.
+        """
+        known = [job for job in jobs if job.attempt is not None]
         for job in known:
             if self._is_wanted(job):
                 # at once: they may be there since before the start

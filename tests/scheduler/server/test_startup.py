@@ -6,17 +6,23 @@ import os
 import socket
 import sqlite3
 import subprocess
+import threading
+import time
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.server.startup import database_url, no_database, open_store
+from pai_scheduler.job.messages import msg
+from pai_scheduler.server.startup import database_url, looked_through, no_database, open_store
 from pai_scheduler.store.lease import Lease
-from pai_scheduler.store.store import StoreError
+from pai_scheduler.store.store import Store, StoreError
+from tests.scheduler.store.damage import overwrite
 from tests.scheduler.store.first_version import make_first_version
+from tests.scheduler.store.stored_jobs import add
 from tests.testbed.scheduler import PROGRAM, clean_environ
 
 
@@ -55,6 +61,33 @@ def test_a_folder_that_was_in_use_is_not_given_to_an_empty_database(tmp_path: Pa
     for _ in range(2):
         open_store(tmp_path, start_empty=True).close()
     open_store(tmp_path).close()
+
+
+async def test_a_store_is_looked_through_beside_what_else_is_done(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    add(store, *(f"j{number}" for number in range(1000)))
+    store.close()
+    overwrite(tmp_path / "scheduler.sqlite")
+    store = open_store(tmp_path)
+    assert store.damage is None
+    async with looked_through(store) as looked:
+        await looked
+        assert store.damage is not None
+    store.close()
+
+
+async def test_a_look_is_waited_for_though_the_start_fails() -> None:
+    ended = threading.Event()
+
+    class Slow:
+        def look_for_damage(self, _seconds: float) -> None:
+            time.sleep(0.05)
+            ended.set()
+
+    with pytest.raises(StartError):
+        async with looked_through(cast("Store", Slow())):
+            raise StartError(msg("It cannot start."))
+    assert ended.is_set()
 
 
 def test_what_is_in_the_log_of_a_lost_database_is_not_thrown_away(tmp_path: Path) -> None:

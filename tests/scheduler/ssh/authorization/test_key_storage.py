@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pai_scheduler.core.model import State
+from pai_scheduler.core.model import Job, State
 from pai_scheduler.job.messages import msg
 from pai_scheduler.ssh.authorization import key_storage
 from pai_scheduler.storage.errors import Problem, StorageError
@@ -18,6 +18,7 @@ from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.hdfs.storage import HdfsStorage
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Storage
+from tests.scheduler.making import make_spec
 from tests.scheduler.ssh.authorization.house import ROOT, House, open_house
 from tests.testbed.hdfs import ACCOUNT
 
@@ -121,6 +122,26 @@ async def test_what_was_left_behind_is_removed_at_the_next_start(tmp_path: Path)
         await until_status(house, f"{FOLDER}/alice~one", 200)
         assert not (left.parents[1]).exists()
         assert left.parents[2].exists()
+
+
+async def test_what_an_earlier_job_left_is_removed_though_the_next_of_its_name_waits(tmp_path: Path) -> None:
+    left = tmp_path / "files" / "Container" / "alice" / "alice~next" / "ssh"
+    async with open_house(tmp_path) as house:
+        await house.begin("one")
+        await until_status(house, f"{FOLDER}/alice~one", 200)
+        keys = house.service._key_files
+        assert keys is not None
+        await keys.close()
+        left.mkdir(parents=True)
+        jobs = [*house.service._writer.core.jobs.values(), Job("next", "alice", make_spec(name="next"), 0)]
+        keys.start(jobs)
+        for _ in range(600):
+            if not left.parent.exists():
+                break
+            await asyncio.sleep(0.05)
+        else:
+            pytest.fail("what was left behind is still there")
+        assert (tmp_path / "files" / FOLDER).exists()
 
 
 async def test_a_storage_that_does_not_answer_delays_no_job_and_has_the_key_later(tmp_path: Path) -> None:
