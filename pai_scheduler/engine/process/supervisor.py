@@ -142,10 +142,6 @@ class _Task:
 
     def _start(self, spec: LaunchSpec) -> Failure | None:
         try:
-            self._log = TaskLogWriter(self._files.log, spec.get("log_bytes", DEFAULT_LIMIT))
-        except OSError as error:
-            return {"kind": "log", "errno": error.errno or 0}
-        try:
             self._group.make()
         except OSError as error:
             return {"kind": "limits", "errno": error.errno or 0, "detail": str(error.filename)}
@@ -165,7 +161,11 @@ class _Task:
             _become(spec, self._files.work, self._group, outputs, report_write, permission)
         os.close(report_write)
         os.close(permission)
-        # while the disk is waited for, the child gets ready; what a user sees of the command comes after
+        # meanwhile the child gets ready; what a user sees of the command comes after
+        try:
+            self._log = TaskLogWriter(self._files.log, spec.get("log_bytes", DEFAULT_LIMIT))
+        except OSError as error:
+            return {"kind": "log", "errno": error.errno or 0}
         self._files.keep_taken()
         with contextlib.suppress(BrokenPipeError):  # it has failed, and says why
             os.write(permission_write, b"\n")

@@ -47,6 +47,8 @@ class Phase(IntEnum):
     ENDED = 3
 
 
+#: What is to run; and the small file of above before it has its first name.
+_LAUNCH, _NEW = "launch.json", "prepared.new"
 _FILES = {Phase.PREPARED: "prepared", Phase.LAUNCHED: "launched", Phase.ENDED: "exit.json"}
 
 
@@ -171,21 +173,23 @@ class TaskFolder:
             return phase, record
         return Phase.NOTHING, {}
 
+    def make_ahead(self) -> None:
+        """Make what `prepare` would make, before it is known what is to run."""
+        self._make()
+        for name in (_LAUNCH, _NEW):
+            _write(self.path / name, b"")
+
     def prepare(self, spec: LaunchSpec, files: Mapping[str, bytes] | None = None) -> None:
         """Write down what to run, with the task's own small files, and reserve the space for how it ends.
 
         The caller holds the lock.
         """
-        self.work.mkdir(exist_ok=True)
+        self._make()
         if files:
             self.private.mkdir(mode=0o700, exist_ok=True)
         for name, content in (files or {}).items():
             _write(self.private / name, content)
-        self.log.mkdir(exist_ok=True)
-        if not self.control.exists():
-            os.mkfifo(self.control, 0o600)
-        (self.path / "launch.json").unlink(missing_ok=True)
-        _write(self.path / "launch.json", json.dumps(spec).encode())
+        _write(self.path / _LAUNCH, json.dumps(spec).encode())
         self._reserve()
 
     def give(self, files: Mapping[str, bytes]) -> None:
@@ -200,7 +204,7 @@ class TaskFolder:
 
     def launch_spec(self) -> LaunchSpec:
         """Read what `prepare` wrote."""
-        spec: LaunchSpec = json.loads((self.path / "launch.json").read_bytes())
+        spec: LaunchSpec = json.loads((self.path / _LAUNCH).read_bytes())
         return spec
 
     def take(self) -> bool:
@@ -238,11 +242,17 @@ class TaskFolder:
         if phase is Phase.PREPARED:
             self._sync_folders()
 
+    def _make(self) -> None:
+        self.work.mkdir(exist_ok=True)
+        self.log.mkdir(exist_ok=True)
+        if not self.control.exists():
+            os.mkfifo(self.control, 0o600)
+
     def _reserve(self) -> None:
         prepared = self.path / _FILES[Phase.PREPARED]
         prepared.unlink(missing_ok=True)
-        _write(self.path / "prepared.new", b" " * RECORD_SIZE)
-        (self.path / "prepared.new").rename(prepared)
+        _write(self.path / _NEW, b" " * RECORD_SIZE)
+        (self.path / _NEW).rename(prepared)
 
     def _sync_folders(self) -> None:
         for folder in (self.path, self.path.parent):

@@ -97,6 +97,16 @@ async def test_limits_that_cannot_be_set_are_a_failed_launch(
     assert "memory/max" in record["failure"]["detail"]
 
 
+async def test_a_log_that_cannot_be_opened_is_a_failed_launch_and_nothing_runs(
+    spawner: Spawner, folder: TaskFolder, tmp_path: Path
+) -> None:
+    folder.prepare({**SPEC, "argv": ["/bin/sh", "-c", f"touch {tmp_path}/ran"]})
+    (folder.log / "stdout").mkdir()
+    record = await run(spawner, folder)
+    assert (record["cause"], record["failure"]["kind"]) == ("launch-failed", "log")
+    assert not (tmp_path / "ran").exists()
+
+
 async def test_a_launch_that_cannot_be_read_is_a_failed_launch(spawner: Spawner, folder: TaskFolder) -> None:
     folder.prepare(SPEC)
     (folder.path / "launch.json").write_text("{")
