@@ -17,6 +17,7 @@ import asyncio
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -47,8 +48,8 @@ virtualClusters:
 #: the label of the peer's containers; the value names its turn
 _PEER = "containers-benchmark"
 _MEMORY_MB = 100
-#: how often, once a second, the removal of a network is tried
-_REMOVAL_TRIES = 30
+#: how often the removal of a network is tried, and seconds between two tries
+_REMOVAL_TRIES, _REMOVAL_SECONDS = 30, 1.0
 _PATIENCE_SECONDS = 120
 
 
@@ -279,19 +280,25 @@ async def _measure(at_once: int, containers: int, rounds: int) -> Way:
                     found.apart.append(await _by_docker(docker, cpu, image, containers, at_once, network.id))
             finally:
                 await asyncio.to_thread(ours.close)
-                await _remove(network)
+                await remove_network(network)
     return found
 
 
-async def _remove(network: aiodocker.networks.DockerNetwork) -> None:
-    """Remove a network: Docker may let go of it only after it has told the end of its last container."""
+async def remove_network(network: aiodocker.networks.DockerNetwork) -> None:
+    """Remove a network: Docker may let go of it only after it has told the end of its last container.
+
+    Docker 20.10 sometimes counts a container for ever that it lists no more; then the network is left to it.
+    """
     for left in reversed(range(_REMOVAL_TRIES)):
         try:
             await network.delete()
-        except aiodocker.DockerError:
+        except aiodocker.DockerError as error:
             if not left:
-                raise
-            await asyncio.sleep(1)
+                if (await network.show())["Containers"]:
+                    raise
+                print(f"Docker keeps a network in which nothing is: {error.message}", file=sys.stderr)
+                return
+            await asyncio.sleep(_REMOVAL_SECONDS)
         else:
             return
 
