@@ -99,8 +99,8 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
         ),
         "leastAttained": (
             "none",
-            "`{gpuHours: [1, 10, 100], leastRunSeconds: 600, promoteAfterHours: 168}`: who has had less "
-            "comes first, and stops others for it "
+            "`{}`, or `{gpuHours: [1, 10, 100], leastRunSeconds: 600, promoteAfterHours: 720}`: who has had "
+            "less comes first, and stops others for it "
             "([more](../users/virtual-clusters.md#who-has-had-less-comes-first))",
         ),
         "shortestRemaining": (

@@ -36,18 +36,22 @@ DEFAULT_JOBS_PER_USER = 10_000
 DEFAULT_SCHEDULES_PER_USER = 100
 
 
+#: Levels that suit jobs of minutes and of weeks: after so many GPU hours the next begins.
+DEFAULT_LEVELS = tuple(float(3**power) for power in range(10))
+
+
 @dataclass(frozen=True, slots=True)
 class LeastAttained:
     """Levels by what a job has had so far; a job of a lower level stops those of a higher one.
 
-    `gpu_hours`: where the next level begins, rising; at least one.
+    `gpu_hours`: where the next level begins for a job of one GPU, rising; at least one.
     """
 
-    gpu_hours: tuple[float, ...]
+    gpu_hours: tuple[float, ...] = DEFAULT_LEVELS
     #: for so long nobody stops a job that has just started
     run_seconds: int = 600
-    #: after such a wait a job begins anew in the lowest level
-    promote_hours: int = 168
+    #: after such a wait a job comes first, and is not stopped for an hour
+    promote_hours: int = 720
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +369,7 @@ def _least_attained(document: object, path: str) -> LeastAttained | None:
     if document is None:
         return None
     fields = read_mapping(document, path, ("gpuHours", "leastRunSeconds", "promoteAfterHours"))
-    hours = read_list(fields.get("gpuHours", []), f"{path}.gpuHours")
+    hours = read_list(fields.get("gpuHours", list(DEFAULT_LEVELS)), f"{path}.gpuHours")
     numbers = [float(one) for one in hours if isinstance(one, int | float) and not isinstance(one, bool)]
     rising = all(low < high for low, high in pairwise([0.0, *numbers]))
     if not numbers or len(numbers) != len(hours) or not rising or numbers[-1] > _MOST_HOURS:

@@ -27,7 +27,7 @@ from .preemption import JobHolding, PreemptionPlanner
 from .proximity import rearrange
 from .queue import ShapeQueue, Standing
 from .quota import Bound, QuotaViolation
-from .ranks import QueuePosition, comes_to_stop
+from .ranks import QueuePosition, comes_to_stop, level_of, turn_of
 from .reservations import Reservation, ReservedPlace
 from .soonest import SoonestPlanner
 from .state import SchedulerState, Shape
@@ -432,7 +432,21 @@ class Dispatcher(SchedulerState):
 
     def _is_due(self, job_id: str) -> bool:
         """Return whether a job was overtaken too often, and nothing is kept yet for anybody in its line."""
-        return not self.queue.has_reservation(job_id) and self.queue.overtaken(job_id) >= self._overtake_limit
+        return (
+            not self.queue.has_reservation(job_id)
+            and self.queue.overtaken(job_id) >= self._overtake_limit
+            and not self._awaits_promotion(job_id)
+        )
+
+    def _awaits_promotion(self, job_id: str) -> bool:
+        """Return whether a job is of a higher level than the lowest: others come first, by right.
+
+        What is kept for it would stand idle, or be taken by the lower levels. When it has waited for so long
+        that it comes first, it stops others, and things are kept for it.
+        """
+        known = self.quota_accounting.clusters.get(self._waiting[job_id].virtual_cluster)
+        has_levels = known is not None and known.least_attained is not None
+        return has_levels and level_of(turn_of(self.queue.rank(job_id)[0])) > 0
 
     def _may_reserve(self, job_id: str) -> bool:
         """Return whether it is a job's turn; else its line is noted."""
@@ -451,7 +465,8 @@ class Dispatcher(SchedulerState):
 
     def _reopen_due(self, line: ShapeQueue[Shape]) -> None:
         """The first of a line was overtaken too often: try it again, where something can be kept for it."""
-        if not self._is_hopeless(line) and self._may_reserve(line.head[1]):
+        job_id = line.head[1]
+        if not (self._is_hopeless(line) or self._awaits_promotion(job_id)) and self._may_reserve(job_id):
             self.queue.reopen_line(line.virtual_cluster, line.shape)
 
     def _reopen_after_reservations(self) -> bool:

@@ -16,6 +16,25 @@ _TURNS = 1 << 55
 _PRIORITIES = 128
 
 
+#: Turns of one level, where jobs have levels.
+_TURNS_OF_LEVEL = 1 << 6
+
+
+def turn_in_level(level: int, width: int) -> int:
+    """Return the turn of a job of this level, the lowest is 0; who is less wide comes first within it."""
+    return level * _TURNS_OF_LEVEL + min(width, _TURNS_OF_LEVEL - 1)
+
+
+def level_of(turn: int) -> int:
+    """Return the level of a job by its turn, where jobs have levels; 0 is the lowest."""
+    return turn // _TURNS_OF_LEVEL
+
+
+def turn_of(precedence: int) -> int:
+    """Return the turn that is in a precedence, where jobs have turns."""
+    return precedence % _TURNS
+
+
 def shift_of(turn: int) -> int:
     """Return what is added to the precedence of a user's jobs where users take turns (see `usage.py`)."""
     return turn * _PRIORITIES
@@ -23,7 +42,7 @@ def shift_of(turn: int) -> int:
 
 def comes_to_stop(waiting: int, running: int) -> bool:
     """Return whether one stops another: its turn is lower, its priority no less."""
-    return waiting < running and waiting % _TURNS < running % _TURNS
+    return waiting < running and turn_of(waiting) < turn_of(running)
 
 
 def precedence(priority: int, turn: int | None = None) -> int:

@@ -16,7 +16,7 @@ from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, ob
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.preemption import JobHolding
-from pai_scheduler.cluster.ranks import QueuePosition, Rank, precedence
+from pai_scheduler.cluster.ranks import QueuePosition, Rank, level_of, precedence
 from pai_scheduler.cluster.state import Shape
 from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
@@ -360,7 +360,7 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
             "(level {level} of {levels}: {hours:.1f} GPU hours so far): {reason}",
             vc=job.spec.virtual_cluster,
             place=core.queue.position(job.id),
-            level=job.turn + 1,
+            level=level_of(job.turn) + 1,
             levels=len(cluster.least_attained.gpu_hours) + 1,
             hours=job.attained / GPU_HOUR,
             reason=_lacks(core, job, now),

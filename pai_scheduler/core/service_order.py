@@ -1,22 +1,31 @@
 """Who comes first by the service that jobs have had, or still need, and who is stopped for others by that.
 
 Least attained service in levels, after Gu et al., Tiresias (NSDI 2019): levels make sure that jobs do not
-stop each other in turn. Shortest remaining service first (SRSF there, for known run times) needs no levels:
-what is left of a running job only becomes less. Service is told in eighths of a GPU for one ms.
+stop each other in turn. Of two jobs that have had the same, the one of fewer GPUs has run for longer, and is
+more likely to end with little more where run times are spread widely, but not without end; so jobs of many
+GPUs go up a little sooner, and come later within a level. Shortest remaining service first (SRSF there, for
+known run times) needs no levels: what is left of a running job only becomes less. Service is told in eighths
+of a GPU for one ms.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining
 from pai_scheduler.cluster.gang import gang_of
+from pai_scheduler.cluster.ranks import turn_in_level
 from pai_scheduler.cluster.usage import CORES_PER_GPU, weight
 from pai_scheduler.job.spec import JobSpec
 
 #: in the unit in which it is told
 GPU_HOUR = CORES_PER_GPU * 3_600_000
+
+#: where the next level begins falls by this power of a job's GPUs: with 4 it is at half
+_WIDTH_WEIGHT = 0.5
 
 #: for so long (ms) nobody stops a job again that came first as it had waited for so long
 PROMOTED_RUN_MS = 3_600_000
@@ -27,8 +36,7 @@ Policy = LeastAttained | ShortestRemaining
 class Service(NamedTuple):
     """What a job has had, and needs in all; `rate`: what it has in one ms in which it has its resources.
 
-    `uncounted`: a job that waited for long begins anew: so much of what it has had counts no longer, or what
-    it needs does not count before it has had so much.
+    `uncounted`: a job that waited for long comes first until it has had so much.
     """
 
     had: int
@@ -39,7 +47,12 @@ class Service(NamedTuple):
     @property
     def remaining(self) -> int:
         """Return what it still needs, as far as that counts."""
-        return max(0, self.needed - self.had) if self.had >= self.uncounted else 0
+        return 0 if self.is_promoted else max(0, self.needed - self.had)
+
+    @property
+    def is_promoted(self) -> bool:
+        """Return whether it comes first, as it waited for so long."""
+        return self.had < self.uncounted
 
 
 def rate_of(spec: JobSpec, default_storage_gb: int) -> int:
@@ -51,14 +64,16 @@ def turn(policy: Policy, service: Service) -> int:
     """Return the turn of a job that waits; the lowest, 0, comes first."""
     if isinstance(policy, ShortestRemaining):
         return service.remaining
-    return bisect_right(policy.gpu_hours, (service.had - service.uncounted) / GPU_HOUR)
+    if service.is_promoted:
+        return 0
+    return turn_in_level(
+        bisect_right(_levels_at(policy, service.rate), service.had), service.rate.bit_length()
+    )
 
 
-def promoted(policy: Policy, service: Service) -> int:
+def promoted(service: Service) -> int:
     """Return `uncounted` once a job has waited for so long that it comes first."""
-    if isinstance(policy, ShortestRemaining):
-        return service.had + service.rate * PROMOTED_RUN_MS
-    return service.had
+    return service.had + service.rate * PROMOTED_RUN_MS
 
 
 def stops_below(policy: Policy, service: Service) -> int | None:
@@ -72,12 +87,11 @@ def stops_below(policy: Policy, service: Service) -> int | None:
 
 def changes_in(policy: Policy, service: Service) -> int | None:
     """Return for how many ms more it must run until that may change; None: it stays."""
-    if not isinstance(policy, ShortestRemaining):
-        had = service.had - service.uncounted
-        left = next((at for at in _levels_at(policy) if at > had), None)
-        missing = None if left is None else left - had
-    elif service.had < service.uncounted:
-        missing = service.uncounted - service.had
+    if service.is_promoted:
+        missing: int | None = service.uncounted - service.had
+    elif not isinstance(policy, ShortestRemaining):
+        left = next((at for at in _levels_at(policy, service.rate) if at > service.had), None)
+        missing = None if left is None else left - service.had
     elif not service.remaining:
         missing = None
     elif _is_nearly_done(policy, service):
@@ -88,8 +102,11 @@ def changes_in(policy: Policy, service: Service) -> int | None:
     return None if missing is None else -(-missing // service.rate)
 
 
-def _levels_at(policy: LeastAttained) -> list[int]:
-    return [round(hours * GPU_HOUR) for hours in policy.gpu_hours]
+@lru_cache(maxsize=1024)
+def _levels_at(policy: LeastAttained, rate: int) -> Sequence[int]:
+    """Return what a job has had when it goes to the second level, the third, …"""
+    gpus = max(1.0, rate / CORES_PER_GPU)
+    return tuple(round(hours * GPU_HOUR / gpus**_WIDTH_WEIGHT) for hours in policy.gpu_hours)
 
 
 def _is_nearly_done(policy: ShortestRemaining, service: Service) -> bool:

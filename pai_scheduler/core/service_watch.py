@@ -55,7 +55,7 @@ class ServiceWatch:
         """Let a waiting job come first, as it waited for so long; what it has had is told as it is."""
         policy = self.policy(job.spec)
         if policy is not None and job.turn:
-            job.uncounted, job.turn = service_order.promoted(policy, self._service_of(job)), 0
+            job.uncounted, job.turn = service_order.promoted(self._service_of(job)), 0
             outcome.jobs[job.id] = job
             self._dispatcher.rerank(job.id, job.rank)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -192,11 +193,18 @@ def test_levels_are_read_and_what_makes_no_levels_is_refused() -> None:
         )
 
     assert levels("maxCapacity: 60") is None
-    assert levels("leastAttained: {gpuHours: [0.5, 10]}") == LeastAttained((0.5, 10.0), 600, 168)
+    assert levels("leastAttained: {gpuHours: [0.5, 10]}") == LeastAttained((0.5, 10.0), 600, 720)
+    usual = levels("leastAttained: {}")
+    assert usual is not None
+    assert (usual.gpu_hours, usual.run_seconds, usual.promote_hours) == (
+        (1.0, 3.0, 9.0, 27.0, 81.0, 243.0, 729.0, 2187.0, 6561.0, 19683.0),
+        600,
+        720,
+    )
+    assert levels("leastAttained: {promoteAfterHours: 24}") == replace(usual, promote_hours=24)
     read = levels("leastAttained: {gpuHours: [1], leastRunSeconds: 0, promoteAfterHours: 24}")
     assert read == LeastAttained((1.0,), 0, 24)
     for wrong, why in (
-        ("{}", "leastAttained.gpuHours: Say after how many GPU hours"),
         ("{gpuHours: []}", "gpuHours: Say after how many"),
         ("{gpuHours: 1}", "gpuHours: This must be a list"),
         ("{gpuHours: [0, 1]}", "gpuHours: Say after how many"),

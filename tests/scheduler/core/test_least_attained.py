@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
+from pai_scheduler.cluster.ranks import level_of
+from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.simulator.run import replay
 from pai_scheduler.simulator.trace import TraceJob, TraceRole
@@ -88,7 +90,7 @@ def test_what_a_job_has_had_counts_after_a_restart() -> None:
     world.killed(*refs)
     world.restart()
     world.tick()
-    assert world.core.jobs["long"].turn == 1
+    assert level_of(world.core.jobs["long"].turn or 0) == 1
 
 
 def test_a_running_job_is_stopped_after_a_restart_too() -> None:
@@ -109,7 +111,7 @@ def test_who_has_waited_long_enough_comes_first_again() -> None:
     world.killed(*refs)
     had = world.core.jobs["long"].attained
     assert had >= 2 * HOUR * 8
-    assert world.core.jobs["long"].turn == 1
+    assert level_of(world.core.jobs["long"].turn or 0) == 1
     assert "who has had less comes first (level 2 of 3: 2.0 GPU hours so far)" in reason(world, "long")
     world.tick(5 * HOUR)
     assert world.core.jobs["long"].turn == 0
@@ -120,7 +122,7 @@ def test_who_has_waited_long_enough_comes_first_again() -> None:
     assert "(level 1 of 3: 2.0 GPU hours so far)" in reason(world, "long")
 
 
-def test_who_was_moved_to_the_lowest_level_goes_up_again_by_what_it_has_from_then_on() -> None:
+def test_who_comes_first_after_a_long_wait_runs_for_an_hour_and_is_back_in_its_level_then() -> None:
     world = levels(promote_hours=5)
     run(world, "long")
     world.tick(2 * HOUR)
@@ -137,6 +139,35 @@ def test_who_was_moved_to_the_lowest_level_goes_up_again_by_what_it_has_from_the
     assert not is_stopped(world, "long")
     world.tick(1)
     assert is_stopped(world, "long")
+
+
+def test_nothing_is_kept_for_a_job_of_a_higher_level_until_it_has_waited_for_long() -> None:
+    policy = LeastAttained((1.0, 10.0), 600, 5)
+    world = World(
+        make_node(cpus=64, memory_mb=10**6, gpus={"P100": 2}),
+        virtual_clusters=[VirtualCluster("default", 100, least_attained=policy)],
+        settings=CoreSettings(overtake_limit=2),
+    )
+    world.run(make_role(gpus=2), id="wide", extras={"preemptible": True})
+    world.tick(2 * HOUR)
+    refs = world.refs("wide")
+    world.submit(GPU, id="keeps")
+    world.killed(*refs)
+    world.started(*world.refs("keeps"))
+
+    def overtakes(name: str) -> bool:
+        world.submit(GPU, id=name, extras={"priority": 10})
+        if name in world.core.queue:
+            return False
+        world.started(*world.refs(name))
+        world.exited(world.refs(name)[0])
+        return True
+
+    assert all(overtakes(f"small-{number}") for number in range(5))
+    world.tick(5 * HOUR)
+    assert not overtakes("late")
+    world.exited(world.refs("keeps")[0])
+    assert "wide" not in world.core.queue
 
 
 def shared(gpus: int, capacity: float, most: float) -> World:

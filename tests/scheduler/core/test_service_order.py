@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining
+from pai_scheduler.cluster.ranks import level_of
 from pai_scheduler.core.service_order import (
     GPU_HOUR,
     PROMOTED_RUN_MS,
@@ -44,22 +46,58 @@ def test_a_gpu_counts_for_eight_cores_and_each_task_for_itself() -> None:
 
 def test_levels_go_by_what_was_had_and_the_rest_by_what_is_needed() -> None:
     half = Service(had=GPU_HOUR // 2, uncounted=0, needed=20 * GPU_HOUR, rate=8)
-    assert turn(LEVELS, half) == 0
-    assert turn(LEVELS, half._replace(had=GPU_HOUR)) == 1
-    assert turn(LEVELS, half._replace(had=11 * GPU_HOUR, uncounted=GPU_HOUR)) == 2
+    assert [level_of(turn(LEVELS, half._replace(had=had * GPU_HOUR))) for had in (0, 1, 9, 10)] == [
+        0,
+        1,
+        1,
+        2,
+    ]
     assert turn(REMAINING, half) == 19.5 * GPU_HOUR
     assert turn(REMAINING, half._replace(had=30 * GPU_HOUR)) == 0
 
 
-def test_who_waited_for_long_comes_first_until_it_has_had_an_hour_more() -> None:
-    service = Service(had=GPU_HOUR, uncounted=0, needed=20 * GPU_HOUR, rate=8)
-    first = service._replace(uncounted=promoted(REMAINING, service))
-    assert turn(REMAINING, first) == 0
-    assert stops_below(REMAINING, first) is None
-    assert changes_in(REMAINING, first) == PROMOTED_RUN_MS
-    later = first._replace(had=first.had + 8 * PROMOTED_RUN_MS)
-    assert turn(REMAINING, later) == 18 * GPU_HOUR
-    assert turn(LEVELS, service._replace(uncounted=promoted(LEVELS, service))) == 0
+def test_a_job_of_many_gpus_goes_up_sooner_and_comes_later_within_its_level() -> None:
+    one = Service(had=0, uncounted=0, needed=20 * GPU_HOUR, rate=8)
+    many = one._replace(rate=16 * 8)
+    assert turn(LEVELS, one) < turn(LEVELS, many)
+    assert level_of(turn(LEVELS, many)) == 0
+    assert changes_in(LEVELS, one) == HOUR
+    assert changes_in(LEVELS, many) == HOUR // 16 // 4
+    half = many._replace(had=GPU_HOUR // 4)
+    assert level_of(turn(LEVELS, half)) == 1
+    assert turn(LEVELS, one._replace(had=GPU_HOUR)) < turn(LEVELS, half)
+
+
+def test_within_a_level_a_job_is_stopped_for_one_of_half_its_gpus_and_for_none_of_as_many() -> None:
+    many = Service(had=0, uncounted=0, needed=20 * GPU_HOUR, rate=12 * 8)
+    below = stops_below(LEVELS, many)
+    assert below is not None
+    assert turn(LEVELS, many._replace(rate=6 * 8)) < below
+    assert turn(LEVELS, many._replace(rate=8 * 8)) >= below
+    assert turn(LEVELS, many._replace(rate=16 * 8)) >= below
+
+
+@given(SERVICES, SERVICES)
+def test_of_two_jobs_one_at_most_stops_the_other(one: Service, other: Service) -> None:
+    stops = [
+        below is not None and turn(LEVELS, waits) < below
+        for waits, runs in ((one, other), (other, one))
+        for below in [stops_below(LEVELS, runs)]
+    ]
+    assert not all(stops)
+
+
+@pytest.mark.parametrize("policy", [LEVELS, REMAINING])
+def test_who_waited_for_long_comes_first_until_it_has_had_an_hour_more(
+    policy: LeastAttained | ShortestRemaining,
+) -> None:
+    service = Service(had=11 * GPU_HOUR, uncounted=0, needed=20 * GPU_HOUR, rate=8)
+    first = service._replace(uncounted=promoted(service))
+    assert turn(policy, first) == 0
+    assert not stops_below(policy, first)
+    assert changes_in(policy, first) == PROMOTED_RUN_MS
+    later = service._replace(had=first.had + 8 * PROMOTED_RUN_MS)
+    assert turn(policy, first._replace(had=later.had)) == turn(policy, later) > 0
 
 
 def test_who_is_nearly_done_is_stopped_for_nobody() -> None:
