@@ -128,7 +128,7 @@ class Job(msgspec.Struct, eq=False, gc=False):
     overtaken: int = 0
     #: what its earlier attempts had, where service decides who comes first: eighths of a GPU for one ms
     attained: int = 0
-    #: so much of what it had, or needs, counts for its turn no longer, as it waited for long
+    #: as it waited for long it comes first until it has had so much
     uncounted: int = 0
     state: State = State.WAITING
     sub_state: SubState = SubState.QUEUED
