@@ -70,7 +70,7 @@ _FIRST_LOOK = 0.5
 _TOGETHER = 0.01
 #: Threads for the work on disk, which is short.
 _THREADS = 4
-#: Folders of tasks that are made ahead, and seconds after a start at which others follow.
+#: Folders of tasks that are made ahead, and seconds without a start after which others follow.
 _SPARE_FOLDERS, _SPARE_PAUSE = 8, 0.05
 #: As many ports are looked at within 0.2 ms.
 _FEW_PORTS = 8
@@ -143,7 +143,7 @@ class ProcessEngine:
         #: of tasks that are not released, and of those that are
         self._folders, self._ended_folders = self._data_dir / "tasks", self._data_dir / "ended"
         self._spare_folders = SpareFolders(self._data_dir / "spare", _SPARE_FOLDERS)
-        self._making_spare_folders: asyncio.Task[None] | None = None
+        self._spare_timer: asyncio.TimerHandle | None = None
         self._doorbell = self._data_dir / "doorbell"
         self._log_keeping = logs or LogKeeping()
         self._log_bytes = self._log_keeping.max_mb_per_task * 1024**2
@@ -197,9 +197,9 @@ class ProcessEngine:
             asyncio.get_running_loop().remove_reader(self._bell)
             os.close(self._bell)
             self._bell = -1
-        for task in self._tasks.values():
-            if task.first_ring is not None:
-                task.first_ring.cancel()
+        for timer in (self._spare_timer, *(task.first_ring for task in self._tasks.values())):
+            if timer is not None:
+                timer.cancel()
         for work in tuple(self._background):
             work.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -534,14 +534,15 @@ class ProcessEngine:
             pause = max(self._rescan_seconds, (time.monotonic() - begin) / _RESCAN_SHARE)
 
     def _make_spare_folders(self) -> None:
-        """Make folders for the next tasks, a moment later: what starts now is not to wait for them."""
+        """Make folders for the next tasks once nothing has started for a moment: no start waits for them."""
 
         async def make() -> None:
-            await asyncio.sleep(_SPARE_PAUSE)
             await self._in_thread(self._spare_folders.fill)
 
-        if self._making_spare_folders is None or self._making_spare_folders.done():
-            self._making_spare_folders = self._spawn(make())
+        if self._spare_timer is not None:
+            self._spare_timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._spare_timer = loop.call_later(_SPARE_PAUSE, lambda: self._spawn(make()))
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
