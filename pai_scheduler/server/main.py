@@ -31,6 +31,7 @@ from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.leased import LeasedEngine
 from pai_scheduler.engine.process.environment import STORAGE_ADDRESS
 from pai_scheduler.engine.protocol import Engine, EngineError
+from pai_scheduler.execution.garbage import collect_in_small_steps
 from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.job.messages import msg
 from pai_scheduler.monitoring import logging_setup
@@ -109,6 +110,7 @@ def _command(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> None:
+    collect_in_small_steps()
     data_dir: Path = options.data_dir.expanduser().absolute()
     place = hub_place(os.environ)
     host = options.host or place.host or DEFAULT_HOST

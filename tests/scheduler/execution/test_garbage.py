@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pai_scheduler.execution.garbage import without_collections
+from pai_scheduler.execution.garbage import collect_in_small_steps, without_collections
 
 
 class _Node:
@@ -21,7 +21,9 @@ class _Node:
 def as_before() -> Iterator[None]:
     # (whatever else ran in this process may have left it off)
     gc.enable()
+    thresholds = gc.get_threshold()
     yield
+    gc.set_threshold(*thresholds)
     gc.unfreeze()
 
 
@@ -49,3 +51,17 @@ def test_what_was_made_within_an_earlier_one_can_go() -> None:
     gc.unfreeze()
     gc.collect()
     assert gone() is None
+
+
+def test_few_objects_are_looked_at_together_and_cycles_among_them_still_go() -> None:
+    gc.set_threshold(700, 10, 10)
+    collect_in_small_steps()
+    new, looks, _ = gc.get_threshold()
+    assert new * looks < 7_000
+    node = _Node()
+    node.other = node
+    gone = weakref.ref(node)
+    del node
+    kept = [_Node() for _ in range(2 * new)]
+    assert gone() is None
+    assert kept
