@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from pai_scheduler.job.messages import Message, counted, msg
 
@@ -48,13 +49,18 @@ def of_gang(gang: Iterable[Demand]) -> Counter[str]:
     return total
 
 
-def of_task(demand: Demand, assignment: Assignment, nodes: Mapping[str, Node]) -> Counter[str]:
-    """Return what a task was given; the type of its GPUs is that of its node's."""
+def of_task(demand: Demand, assignment: Assignment, nodes: Mapping[str, Node]) -> Amounts:
+    """Return what a task was given; the type of its GPUs is that of its node's. Equal tasks share it."""
     gpu_type = demand.gpu_type
     if not gpu_type:
         node = nodes.get(assignment.node)
         gpus = node.gpus if node is not None else ()
         gpu_type = next((gpu.type for i in assignment.gpus for gpu in gpus if gpu.index == i), "")
+    return _of_one(demand, gpu_type)
+
+
+@lru_cache(maxsize=8192)
+def _of_one(demand: Demand, gpu_type: str) -> Amounts:
     total: Counter[str] = Counter()
     _add(total, demand, gpu_type)
     return total

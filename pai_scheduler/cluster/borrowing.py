@@ -171,7 +171,9 @@ class Borrowing:
     def add(self, holding: JobHolding, limits: Amounts | None = None) -> None:
         """Count a job. `limits`: the guarantee of its virtual cluster, where there is one to go beyond."""
         if not holding.ending:
-            self._clusters.setdefault(holding.virtual_cluster, _VirtualCluster()).add(holding, limits)
+            if holding.virtual_cluster not in self._clusters:
+                self._clusters[holding.virtual_cluster] = _VirtualCluster()
+            self._clusters[holding.virtual_cluster].add(holding, limits)
 
     def change(self, holding: JobHolding, limits: Amounts | None = None) -> None:
         """Know that a job holds less by now; nothing, or it is being stopped: it does not count any more."""

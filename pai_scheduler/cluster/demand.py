@@ -22,6 +22,16 @@ class Demand:
     gpu_type: str | None = None
     ports: tuple[PortRequest, ...] = ()
     spread: str = ""
+    #: what `__hash__` gives: what is known of a task is looked up by it, several times at each decision
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Hash it, once."""
+        amounts = self.cpus, self.memory_mb, self.storage_gb, self.gpus, self.gpu_type
+        object.__setattr__(self, "_hash", hash((amounts, self.ports, self.spread)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def has_fixed_ports(self) -> bool:

@@ -9,8 +9,7 @@ fits, and what becomes free there is kept for it (EASY backfilling, Lifka 1995, 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from sortedcontainers import SortedDict
 from .allowance import Allowance
 from .amounts import ANY_GPU, of_gang, of_task
 from .definition import DEFAULT_MAINTENANCE_NOTICE_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
-from .demand import Assignment
+from .demand import Assignment, Demand
 from .overtaking import StartedJob
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
@@ -66,6 +65,30 @@ _Size = tuple[str, Hashable]
 #: For how many jobs of one size resources are kept at a time: what is kept stands idle until they start, and
 #: those behind get theirs in turn.
 MOST_RESERVATIONS = 4
+
+
+class _FreedRoom:
+    """Which tasks have room where something became free; found once, as long as nothing changes there."""
+
+    __slots__ = ("_as_of", "_cluster", "_freed", "_known")
+
+    def __init__(self, cluster: Cluster, freed: Set[str]) -> None:
+        self._cluster = cluster
+        self._freed = freed
+        self._as_of = -1, -1
+        self._known: dict[Demand, bool] = {}
+
+    def could_take(self, demand: Demand) -> bool:
+        """Return whether one of the nodes alone has room for a task."""
+        as_of = self._cluster.changes, len(self._freed)
+        if as_of != self._as_of:
+            self._as_of = as_of
+            self._known.clear()
+        known = self._known.get(demand)
+        if known is None:
+            freed = filter(None, map(self._cluster.uses.get, self._freed))
+            known = self._known[demand] = any(use.could_take(demand) for use in freed)
+        return known
 
 
 class Dispatcher(SchedulerState):
@@ -336,7 +359,7 @@ class Dispatcher(SchedulerState):
     def _keep(self, job_id: str, plan: _Plan) -> None:
         """Keep places for a job, which awaits the end of those that hold them."""
         user, cluster = self.whose(job_id)
-        amounts = sum((of_gang([place.typed_demand]) for place in plan.places), Counter[str]())
+        amounts = of_gang([place.typed_demand for place in plan.places])
         reservation = Reservation(
             job_id,
             user,
@@ -356,11 +379,12 @@ class Dispatcher(SchedulerState):
         """Start the jobs with reservations that fit by now."""
         if not self._stirred:
             return
-        for reservation in self.reservations:
-            if reservation.within is within and self._is_worth_serving(reservation):
+        freed = _FreedRoom(self.cluster, self._freed)
+        for reservation in self.reservations.within() if within else self.reservations.beyond():
+            if self._is_worth_serving(reservation, freed):
                 self._serve(reservation, now, decisions)
 
-    def _is_worth_serving(self, reservation: Reservation) -> bool:
+    def _is_worth_serving(self, reservation: Reservation, freed: _FreedRoom) -> bool:
         """Return whether what became free may matter to a reservation."""
         if self._stirred_all or reservation.is_complete or not self._awaits_any(reservation):
             return True
@@ -369,8 +393,7 @@ class Dispatcher(SchedulerState):
         if len(reservation.targets) > 1 and not self._freed.isdisjoint(reservation.kept):
             # what became free there is booked for it by now; with what is free elsewhere it may do
             return True
-        freed = [use for use in map(self.cluster.uses.get, self._freed) if use is not None]
-        return any(use.could_take(demand) for demand in reservation.demands for use in freed)
+        return any(map(freed.could_take, reservation.demands))
 
     def _serve(self, reservation: Reservation, now: int, decisions: list[Decision]) -> None:
         """Start a job that has a reservation, or try it as any other where that is of no use.
@@ -400,7 +423,7 @@ class Dispatcher(SchedulerState):
             self._drop_reservation(job_id)
 
     def _awaits_any(self, reservation: Reservation) -> bool:
-        return any(job_id in self.holdings for job_id in reservation.awaits)
+        return self.holdings.has_any(reservation.awaits)
 
     def _place_reserved(
         self, reservation: Reservation
@@ -491,7 +514,7 @@ class Dispatcher(SchedulerState):
         return (line.virtual_cluster, line.shape) in self._hopeless
 
     def _reservations_within(self) -> list[Reservation]:
-        return [reservation for reservation in self.reservations if reservation.within]
+        return self.reservations.within()
 
     def _type_of(self, place: Assignment) -> str | None:
         if not place.gpus:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import overload
 
-from sortedcontainers import SortedDict
+from sortedcontainers import SortedList
 
 from .preemption import JobHolding
-
-#: In which order jobs will have ended; the last number is the order in which they got what they hold.
-_EndOrder = tuple[bool, bool, int, int, int]
 
 #: Later than every end: who may run for ever (a notebook server) comes last.
 _NEVER = 1 << 62
@@ -22,8 +20,8 @@ class Holdings(Mapping[str, JobHolding]):
         self._holdings: dict[str, JobHolding] = {}
         self._by_cluster: dict[str, dict[str, JobHolding]] = {}
         self._ending: dict[str, JobHolding] = {}
-        self._by_end: SortedDict[_EndOrder, JobHolding] = SortedDict()
-        self._orders: dict[str, _EndOrder] = {}
+        # (no dictionary: those of many jobs take milliseconds when they grow, and these would at one moment)
+        self._by_end = SortedList()
         self._came = 0
 
     def __getitem__(self, job_id: str) -> JobHolding:
@@ -53,7 +51,8 @@ class Holdings(Mapping[str, JobHolding]):
         holding = self._holdings.pop(job_id)
         del self._by_cluster[holding.virtual_cluster][job_id]
         self._ending.pop(job_id, None)
-        del self._by_end[self._orders.pop(job_id)]
+        self._by_end.remove((holding.end_order, holding))
+        holding.end_order = None
 
     def end(self, holding: JobHolding) -> None:
         """Know that a job's tasks are being stopped."""
@@ -65,6 +64,10 @@ class Holdings(Mapping[str, JobHolding]):
         """Know by when a job will have ended (ms since the epoch); None: nobody knows."""
         holding.expected_end = end
         self._reorder(holding)
+
+    def has_any(self, job_ids: Collection[str]) -> bool:
+        """Return whether one of some jobs holds something."""
+        return not self._holdings.keys().isdisjoint(job_ids)
 
     @property
     def virtual_clusters(self) -> Collection[str]:
@@ -86,16 +89,44 @@ class Holdings(Mapping[str, JobHolding]):
         Those being stopped come first, then who may be preempted before who must not; of equals the longest
         running.
         """
-        ordered: Sequence[JobHolding] = self._by_end.values()
-        return ordered
+        return _Ordered(self._by_end)
 
     def _reorder(self, holding: JobHolding) -> None:
-        before = self._orders[holding.job_id]
-        del self._by_end[before]
-        self._put_in_order(holding, before[-1])
+        before = holding.end_order
+        if before is not None:
+            self._by_end.remove((before, holding))
+            self._put_in_order(holding, before[-1])
 
     def _put_in_order(self, holding: JobHolding, came: int) -> None:
         end = _NEVER if holding.expected_end is None else holding.expected_end
         order = not holding.ending, not holding.preemptible, end, holding.since, came
-        self._orders[holding.job_id] = order
-        self._by_end[order] = holding
+        holding.end_order = order
+        # (no two orders are the same, so that holdings are not compared)
+        self._by_end.add((order, holding))
+
+
+class _Ordered(Sequence[JobHolding]):
+    """The holdings of a list of orders and holdings."""
+
+    __slots__ = ("_ordered",)
+
+    def __init__(self, ordered: SortedList) -> None:
+        self._ordered = ordered
+
+    def __len__(self) -> int:
+        return len(self._ordered)
+
+    def __iter__(self) -> Iterator[JobHolding]:
+        return (holding for _, holding in self._ordered)
+
+    @overload
+    def __getitem__(self, place: int) -> JobHolding: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[JobHolding]: ...
+
+    def __getitem__(self, place: int | slice) -> JobHolding | list[JobHolding]:
+        if isinstance(place, slice):
+            return [holding for _, holding in self._ordered[place]]
+        found: JobHolding = self._ordered[place][1]
+        return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from sortedcontainers import SortedDict, SortedList
 
@@ -16,12 +16,13 @@ from .ranks import QueuePosition, Rank
 
 #: More often than any job is overtaken.
 NEVER = 1 << 62
-#: So many starts are remembered one by one before they are summed up.
-MOST_STARTS = 50_000
+#: So many starts are remembered one by one before they are summed up: for some lines at each of the next
+#: starts, so that none takes long.
+MOST_STARTS = 10_000
+_SUMMED_AT_ONCE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class StartedJob:
+class StartedJob(NamedTuple):
     """A job that has started. `within`: it stays within the guaranteed share."""
 
     virtual_cluster: str
@@ -34,8 +35,7 @@ class StartedJob:
         return self.rank[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The first job of a line. `within`: it would stay within the guaranteed share."""
 
     virtual_cluster: str
@@ -66,25 +66,33 @@ class _Log:
         self._ranks: dict[str, SortedList] = {}
         #: by virtual cluster (None: all of them) and whether within the guarantee
         self._orders: dict[tuple[str | None, bool], SortedList] = {}
+        #: what is not in `_orders` yet: with one virtual cluster nobody asks for them
+        self._to_order: list[StartedJob] = []
 
     def add(self, start: StartedJob) -> None:
         self.length += 1
         if start.virtual_cluster not in self._ranks:
             self._ranks[start.virtual_cluster] = SortedList()
         self._ranks[start.virtual_cluster].add(start.rank)
-        for key in ((start.virtual_cluster, start.within), (None, start.within)):
-            if key not in self._orders:
-                self._orders[key] = SortedList()
-            self._orders[key].add(start.order)
+        self._to_order.append(start)
 
     def count(self, head: Head) -> int:
         """Count those that overtook a job, were it there all the time."""
         ranks = self._ranks.get(head.virtual_cluster, ())
         count = len(ranks) and len(ranks) - int(ranks.bisect_right(head.position[0]))
         if len(ranks) < self.length:
+            self._put_in_order()
             for within in (True, False) if head.within else (False,):
                 count += self._later(None, within, head) - self._later(head.virtual_cluster, within, head)
         return count
+
+    def _put_in_order(self) -> None:
+        for start in self._to_order:
+            for key in ((start.virtual_cluster, start.within), (None, start.within)):
+                if key not in self._orders:
+                    self._orders[key] = SortedList()
+                self._orders[key].add(start.order)
+        self._to_order.clear()
 
     def _later(self, name: str | None, within: bool, head: Head) -> int:
         orders = self._orders.get((name, within), ())
@@ -93,10 +101,11 @@ class _Log:
 
 @dataclass(slots=True)
 class _Counted:
-    """A line: how often it was overtaken when the log counted `logged`, and with how often it is due."""
+    """A line: how often it was overtaken when its log counted `logged`, and with how often it is due."""
 
     head: Head
     overtaken: int
+    log: _Log
     logged: int
     due_at: int
     #: so many more starts that overtake it, and it is due; nobody is to be told where it is NEVER
@@ -111,6 +120,8 @@ class Overtaking(Generic[Line]):
 
     def __init__(self) -> None:
         self._log = _Log()
+        #: lines whose log is the one before: at most one is
+        self._to_sum_up: list[Line] = []
         self._lines: dict[Line, _Counted] = {}
         #: those that will be due, by rank in each virtual cluster and by order of submission
         self._by_rank: dict[str, SortedDict[QueuePosition, Line]] = {}
@@ -123,13 +134,13 @@ class Overtaking(Generic[Line]):
         """
         counted = self._lines.get(line)
         if counted is None:
-            self._lines[line] = counted = _Counted(head, 0, self._log.count(head), due_at)
+            self._lines[line] = counted = _Counted(head, 0, self._log, self._log.count(head), due_at)
         elif counted.head == head and counted.due_at == due_at:
             return False
         else:
             self._unfile(counted)
             overtaken = self.count(line)
-            counted.head, counted.due_at = head, due_at
+            counted.head, counted.due_at, counted.log = head, due_at, self._log
             counted.overtaken, counted.logged = overtaken, self._log.count(head)
         if due_at != NEVER and counted.overtaken < due_at:
             counted.left = due_at - counted.overtaken
@@ -148,16 +159,29 @@ class Overtaking(Generic[Line]):
     def count(self, line: Line) -> int:
         """Return how often a line was overtaken: its first jobs, one after the other."""
         counted = self._lines[line]
-        return counted.overtaken + self._log.count(counted.head) - counted.logged
+        since = self._log.count(counted.head) if counted.log is not self._log else 0
+        return counted.overtaken + counted.log.count(counted.head) - counted.logged + since
 
     def started(self, starts: Iterable[StartedJob]) -> list[Line]:
         """Jobs have started: return the lines that are due now, each once until its first job changes."""
         due = [line for start in starts for line in self._overtaken_by(start)]
+        if self._to_sum_up:
+            self._sum_up(_SUMMED_AT_ONCE)
         if self._log.length > MOST_STARTS:
-            for line, counted in self._lines.items():
-                counted.overtaken, counted.logged = self.count(line), 0
+            # (there are none left where lines are not many times as many as starts)
+            self._sum_up(len(self._to_sum_up))
             self._log = _Log()
+            self._to_sum_up = list(self._lines)
         return due
+
+    def _sum_up(self, most: int) -> None:
+        """Count some lines anew, so that the log before is not needed any more."""
+        for line in self._to_sum_up[-most:] if most else ():
+            counted = self._lines.get(line)
+            if counted is not None and counted.log is not self._log:
+                counted.overtaken = self.count(line)
+                counted.log, counted.logged = self._log, self._log.count(counted.head)
+        del self._to_sum_up[len(self._to_sum_up) - most :]
 
     def _overtaken_by(self, start: StartedJob) -> list[Line]:
         mine = self._by_rank.get(start.virtual_cluster)

@@ -130,7 +130,7 @@ class Cluster:
 
     def needs_room_only(self, demand: Demand) -> bool:
         """Return whether a task has all it needs where there is room: no other's ports are in its way."""
-        return not demand.ports or (not self.shares_host_ports and _own_ports(demand.ports) is not None)
+        return not demand.ports or (not self.shares_host_ports and _own_ports(demand) is not None)
 
     def _remember_refusal(self, demand: Demand) -> None:
         """A task found no room: nor will it as long as nothing is released."""
@@ -348,7 +348,7 @@ class Cluster:
         self, use: FreeNodeResources, gpu_type: str | None, demand: Demand, kept: set[int]
     ) -> Assignment | None:
         """Book a task on a node that has room for it; None where too few ports are left to choose."""
-        ports = self._choose_ports(use, demand.ports, kept)
+        ports = self._choose_ports(use, demand, kept)
         if ports is None:
             return None
         assignment = Assignment(use.node.name, use.choose_gpus(gpu_type, demand.gpus), ports)
@@ -407,15 +407,15 @@ class Cluster:
         return None if number is None else self._numbered[number]
 
     def _choose_ports(
-        self, use: FreeNodeResources, requests: tuple[PortRequest, ...], kept: set[int]
+        self, use: FreeNodeResources, demand: Demand, kept: set[int]
     ) -> Mapping[str, tuple[int, ...]] | None:
         """Choose the ports: fixed ones as asked, others in turn, so that one just freed rests a while.
 
         None of those `kept` for other tasks of the gang is chosen.
         """
         if not self.shares_host_ports:
-            return _own_ports(requests)
-        found = _choose(requests, self._next_port, use.ports, kept)
+            return _own_ports(demand)
+        found = _choose(demand.ports, self._next_port, use.ports, kept)
         if found is None:
             return None
         chosen, self._next_port = found
@@ -477,10 +477,10 @@ def _choose(
     return chosen, position % len(PORT_RANGE)
 
 
-@lru_cache(maxsize=512)
-def _own_ports(requests: tuple[PortRequest, ...]) -> Mapping[str, tuple[int, ...]] | None:
+@lru_cache(maxsize=8192)
+def _own_ports(demand: Demand) -> Mapping[str, tuple[int, ...]] | None:
     """Choose the ports of a task that has all of them for itself: always the same."""
-    found = _choose(requests, 0, (), ())
+    found = _choose(demand.ports, 0, (), ())
     return None if found is None else found[0]
 
 

@@ -11,6 +11,9 @@ from .demand import Assignment, Demand
 from .placement import Cluster
 from .quota import QuotaAccounting
 
+#: In which order jobs will have ended; the last number is the order in which they got what they hold.
+EndOrder = tuple[bool, bool, int, int, int]
+
 
 @dataclass(slots=True, eq=False)
 class JobHolding:
@@ -28,6 +31,8 @@ class JobHolding:
     preempted: bool = False
     #: its precedence, where jobs of its own virtual cluster with a lower turn stop it; None: none does
     yields: int | None = None
+    #: where it is in the order of expected ends; None: it holds nothing
+    end_order: EndOrder | None = None
     #: by place in the gang
     tasks: dict[int, tuple[Demand, Assignment, Amounts]] = field(default_factory=dict)
 

@@ -124,6 +124,10 @@ class Reservations:
                 kept.setdefault(node, []).extend(parts)
         return kept
 
+    def within(self) -> list[Reservation]:
+        """List those that stay within their guarantee, the older before the younger."""
+        return list(self._within.values())
+
     def beyond(self) -> list[Reservation]:
         """List those that go beyond their guarantee, the older before the younger."""
         return list(self._beyond.values())

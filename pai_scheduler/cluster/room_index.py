@@ -17,7 +17,7 @@ Waiting = TypeVar("Waiting")
 _Gpus = tuple[str | None, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FreeRoom:
     """What is free on one node: memory in MB, storage in GB, GPUs by type."""
 
@@ -30,7 +30,7 @@ class FreeRoom:
 
     def __post_init__(self) -> None:
         """Count them."""
-        object.__setattr__(self, "most_gpus", max(self.gpus.values(), default=0))
+        self.most_gpus = max(self.gpus.values(), default=0)
 
     def holds(self, demand: Demand) -> bool:
         """Return whether a task has enough cores, memory and storage here."""

@@ -21,6 +21,7 @@ from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
 from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.execution.garbage import THRESHOLDS
 from pai_scheduler.job.spec import TaskRole
 
 from .checker import Held, faults
@@ -116,6 +117,8 @@ class Turnover:
         self.now = 0
         self.came = 0
         self.asked: dict[str, Demand] = {}
+        #: CPU seconds that the planner has taken for ends; the notes made here beside it are not its work
+        self.took = 0.0
         #: what was decided and when, and which task of which job had ended when
         self.starts: list[tuple[int, Start]] = []
         self.ends: dict[tuple[str, int], int] = {}
@@ -132,7 +135,10 @@ class Turnover:
     def decide(self) -> int:
         """Take what is decided; return how many start."""
         self.now += 1
-        decisions = self.dispatcher.decide(self.now)
+        return self.note(self.dispatcher.decide(self.now))
+
+    def note(self, decisions: Sequence[Start | Preempt]) -> int:
+        """Write down what was decided; return how many start."""
         started = [one for one in decisions if isinstance(one, Start)]
         for one in decisions:
             if isinstance(one, Preempt):
@@ -163,8 +169,12 @@ class Turnover:
         """Let a task of a job end."""
         self.now += 1
         self.ends[job_id, place] = self.now
+        begin = time.process_time()
         self.dispatcher.release(job_id, place)
-        return self.decide()
+        decisions = self.dispatcher.decide(self.now + 1)
+        self.took += time.process_time() - begin
+        self.now += 1
+        return self.note(decisions)
 
     def check(self) -> None:
         """Raise AssertionError where something was given twice, or a gang began in parts."""
@@ -200,18 +210,20 @@ class Ends:
 
 
 def ends(turnover: Turnover, seconds: float) -> Ends:
-    """Let jobs end for so much CPU time."""
+    """Let jobs end for so much CPU time, with garbage collected as the program has it."""
+    before_this = gc.get_threshold()
+    gc.set_threshold(*THRESHOLDS)
     gc.collect()
     gc.freeze()
-    begin = last = time.process_time()
+    turnover.took = 0.0
     started = 0
     took = []
-    while last - begin < seconds and turnover.running:
+    while turnover.took < seconds and turnover.running:
+        before = turnover.took
         started += turnover.end()
-        now = time.process_time()
-        took.append(now - last)
-        last = now
+        took.append(turnover.took - before)
     gc.unfreeze()
+    gc.set_threshold(*before_this)
     return Ends(sorted(took), started)
 
 

@@ -21,8 +21,9 @@ class _Node:
 def as_before() -> Iterator[None]:
     # (whatever else ran in this process may have left it off)
     gc.enable()
-    thresholds = gc.get_threshold()
+    thresholds, callbacks = gc.get_threshold(), list(gc.callbacks)
     yield
+    gc.callbacks[:] = callbacks
     gc.set_threshold(*thresholds)
     gc.unfreeze()
 
@@ -53,15 +54,40 @@ def test_what_was_made_within_an_earlier_one_can_go() -> None:
     assert gone() is None
 
 
-def test_few_objects_are_looked_at_together_and_cycles_among_them_still_go() -> None:
-    gc.set_threshold(700, 10, 10)
+def cycle() -> weakref.ref[_Node]:
+    """Make garbage that refers to itself."""
+    node = _Node()
+    node.other = node
+    return weakref.ref(node)
+
+
+def test_what_stayed_is_left_out_of_the_next_look_and_what_did_not_is_gone() -> None:
     collect_in_small_steps()
-    new, looks, _ = gc.get_threshold()
-    assert new * looks < 7_000
+    kept, gone = [_Node() for _ in range(1000)], cycle()
+    before = gc.get_freeze_count()
+    gc.collect()
+    assert gone() is None
+    assert gc.get_freeze_count() >= before + len(kept)
+
+
+def test_garbage_among_what_stayed_goes_within_a_day_or_so() -> None:
+    now = 0.0
+    collect_in_small_steps(lambda: now)
     node = _Node()
     node.other = node
     gone = weakref.ref(node)
+    gc.collect()
     del node
-    kept = [_Node() for _ in range(2 * new)]
+    gc.collect()
+    assert gone() is not None
+    now = 25 * 3600.0
+    gc.collect()
+    gc.collect()
     assert gone() is None
-    assert kept
+
+
+def test_python_looks_more_often_into_fewer_objects() -> None:
+    before = gc.get_threshold()
+    collect_in_small_steps()
+    young, middle, _ = gc.get_threshold()
+    assert young * middle < before[0] * before[1]
