@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from pai_scheduler.job.messages import msg
 
@@ -62,6 +62,19 @@ class ShortestRemaining:
     run_seconds: int = 600
     #: after such a wait a job comes first, and is not stopped any more
     promote_hours: int = 168
+
+
+#: The fields of a virtual cluster that say whose turn it is; without any who came first is first.
+ORDERS = ("shorterFirst", "fairShare", "leastAttained", "shortestRemaining")
+
+
+class Order(NamedTuple):
+    """Whose turn it is in a virtual cluster, as `VirtualCluster` has it: one of these at most."""
+
+    shorter_first: int = 0
+    fair_share_hours: int = 0
+    least_attained: LeastAttained | None = None
+    shortest_remaining: ShortestRemaining | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,10 +280,7 @@ _VIRTUAL_CLUSTER_FIELDS = (
     "gpusPerUser",
     "defaultRunSeconds",
     "maxRunSeconds",
-    "shorterFirst",
-    "fairShare",
-    "leastAttained",
-    "shortestRemaining",
+    *ORDERS,
     "placement",
 )
 #: a hundred years; more would be no decay
@@ -298,22 +308,6 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
             text = msg("defaultRunSeconds must not be above maxRunSeconds.")
             raise DefinitionError(f"{path}.defaultRunSeconds", text)
         quota = read_number(fields, "gpusPerUser", f"{path}.")
-        shorter_first = read_number(fields, "shorterFirst", f"{path}.") or 0
-        fair_share = _fair_share(fields.get("fairShare"), f"{path}.fairShare")
-        least_attained = _least_attained(fields.get("leastAttained"), f"{path}.leastAttained")
-        remaining = _shortest_remaining(fields.get("shortestRemaining"), f"{path}.shortestRemaining")
-        orders = {
-            "shorterFirst": shorter_first,
-            "fairShare": fair_share,
-            "leastAttained": least_attained,
-            "shortestRemaining": remaining,
-        }
-        named = [name for name, order in orders.items() if order]
-        if len(named) > 1:
-            text = msg(
-                "shorterFirst, fairShare, leastAttained and shortestRemaining are orders: choose one of them."
-            )
-            raise DefinitionError(f"{path}.{named[-1]}", text)
         clusters[name] = VirtualCluster(
             name,
             capacity,
@@ -323,11 +317,8 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
             default_run,
             most_run,
             quota,
-            shorter_first=shorter_first,
-            fair_share_hours=fair_share,
-            least_attained=least_attained,
             spreads=_spreads(fields.get("placement"), f"{path}.placement"),
-            shortest_remaining=remaining,
+            **read_order(fields, path)._asdict(),
         )
     if "default" not in clusters:
         raise DefinitionError("virtualClusters", msg("There must be a virtual cluster named default."))
@@ -338,6 +329,23 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
         )
         raise DefinitionError("virtualClusters", text)
     return clusters
+
+
+def read_order(fields: Mapping[str, Any], path: str) -> Order:
+    """Read in which order the jobs of a virtual cluster have their turns; DefinitionError."""
+    order = Order(
+        read_number(fields, "shorterFirst", f"{path}.") or 0,
+        _fair_share(fields.get("fairShare"), f"{path}.fairShare"),
+        _least_attained(fields.get("leastAttained"), f"{path}.leastAttained"),
+        _shortest_remaining(fields.get("shortestRemaining"), f"{path}.shortestRemaining"),
+    )
+    named = [name for name, value in zip(ORDERS, order, strict=True) if value]
+    if len(named) > 1:
+        text = msg(
+            "shorterFirst, fairShare, leastAttained and shortestRemaining are orders: choose one of them."
+        )
+        raise DefinitionError(f"{path}.{named[-1]}", text)
+    return order
 
 
 def _spreads(value: object, path: str) -> bool:

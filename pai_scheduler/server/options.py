@@ -227,6 +227,15 @@ def _add_simulate(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     about = "the cluster file with the machines, virtual clusters and defaults to try"
     _add_path(command, "--cluster", "FILE", about)
+    command.add_argument(
+        "--policy",
+        nargs="+",
+        metavar="POLICY",
+        default=(),
+        help="whose turn it is in every virtual cluster, instead of what the file says: fifo, shorterFirst, "
+        "fairShare, leastAttained, shortestRemaining, or one with its value, as 'shorterFirst: 20'; "
+        "several are compared",
+    )
     command.add_argument("--json", action="store_true", help="print the numbers as JSON, for programs")
     command.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw GPUs, waiting jobs and times as an SVG"

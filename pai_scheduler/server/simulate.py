@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from math import ceil
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from pai_scheduler.cluster.definition import Definition, merge_nodes
 from pai_scheduler.cluster.node import Node, NodeState
@@ -30,6 +30,7 @@ from pai_scheduler.simulator.run import Replay, replay
 from pai_scheduler.simulator.trace import TraceError, TraceJob
 
 from .configuration import read_cluster
+from .policies import Policy, read_policy
 
 _GZIP = b"\x1f\x8b"
 #: What a declared node may leave to the engine, and what a task asks of it.
@@ -57,22 +58,11 @@ def run(options: argparse.Namespace) -> int:
             replace(job, max_run_seconds=max(1, ceil(options.known_times * job.run_ms / 1000)))
             for job in jobs
         ]
+    policies = [read_policy(text) for text in options.policy] or [Policy("")]
+    if len(policies) > 1:
+        return _compare(policies, jobs, cluster, options)
     began = time.monotonic()
-    settings = CoreSettings(
-        kill_grace_seconds=0,
-        default_storage_gb=cluster.definition.default_storage_gb,
-        overtake_limit=NEVER if options.without_ends else cluster.definition.overtake_limit,
-    )
-    replayed = replay(
-        jobs,
-        cluster.nodes,
-        cluster.definition.virtual_clusters.values(),
-        settings,
-        ends=not options.without_ends,
-        estimate=options.estimates,
-        checkpoints=options.checkpoints,
-        tell=_tell,
-    )
+    replayed = _replay(policies[0], jobs, cluster, options)
     seconds = time.monotonic() - began
     if options.plot is not None:
         title = f"{options.trace.name} on {options.cluster.name}"
@@ -82,14 +72,7 @@ def run(options: argparse.Namespace) -> int:
         with writing(options.jobs) as file:
             _write_jobs(file, replayed)
     if options.json:
-        found = document(measure(replayed))
-        if options.without_ends:
-            found["allocatedPercent"] = {
-                str(asked): round(taken, 3) for asked, taken in allocations(replayed).items()
-            }
-        if options.estimates:
-            found["estimates"] = accuracy.document(accuracy.Accuracy.of(replayed.jobs))
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        print(json.dumps(_document(replayed, options), indent=2, ensure_ascii=False))
     elif options.without_ends:
         _print_allocations(replayed)
     else:
@@ -97,6 +80,65 @@ def run(options: argparse.Namespace) -> int:
         if options.estimates:
             _print_accuracy(accuracy.Accuracy.of(replayed.jobs))
     return 0
+
+
+def _compare(
+    policies: Sequence[Policy], jobs: Sequence[TraceJob], cluster: _Cluster, options: argparse.Namespace
+) -> int:
+    """Replay the trace under one policy after the other, and tell what came out side by side."""
+    if options.plot is not None or options.jobs is not None:
+        raise StartError(msg("--plot and --jobs are for one policy: give one."))
+    found: dict[str, Replay] = {}
+    for policy in policies:
+        print(f"{policy.name} …", file=sys.stderr, flush=True)
+        found[policy.name] = _replay(policy, jobs, cluster, options)
+    if options.json:
+        documents = {name: _document(replayed, options) for name, replayed in found.items()}
+        print(json.dumps({"policies": documents}, indent=2, ensure_ascii=False))
+    elif options.without_ends:
+        for name, replayed in found.items():
+            print(f"{name}:")
+            _print_allocations(replayed)
+    else:
+        width = max(map(len, found))
+        for name, replayed in found.items():
+            measures = measure(replayed)
+            if name == policies[0].name:
+                _print_heads(width, "  GPUs in use  stopped for others")
+            ends = f"  {measures.gpu_use:>9.1f} %  {measures.all.preemptions:>18,}"
+            _print_row(name, measures.all, width, ends)
+    return 0
+
+
+def _replay(
+    policy: Policy, jobs: Sequence[TraceJob], cluster: _Cluster, options: argparse.Namespace
+) -> Replay:
+    definition = cluster.definition
+    settings = CoreSettings(
+        kill_grace_seconds=0,
+        default_storage_gb=definition.default_storage_gb,
+        overtake_limit=NEVER if options.without_ends else definition.overtake_limit,
+    )
+    return replay(
+        jobs,
+        cluster.nodes,
+        policy.applied(definition.virtual_clusters.values()),
+        settings,
+        ends=not options.without_ends,
+        estimate=options.estimates,
+        checkpoints=options.checkpoints,
+        tell=_tell,
+    )
+
+
+def _document(replayed: Replay, options: argparse.Namespace) -> dict[str, Any]:
+    found = document(measure(replayed))
+    if options.without_ends:
+        allocated = allocations(replayed).items()
+        found["allocatedPercent"] = {str(asked): round(taken, 3) for asked, taken in allocated}
+    if options.estimates:
+        found["estimates"] = accuracy.document(accuracy.Accuracy.of(replayed.jobs))
+    return found
 
 
 def _read_cluster(path: Path) -> _Cluster:
@@ -227,18 +269,24 @@ def _print(found: Measures, seconds: float) -> None:
         more = " …" if found.never_started_count > len(found.never_started) else ""
         print(f"never started         {found.never_started_count:,}: {names}{more}")
     print()
-    print(f"{'':<22}{'jobs':>9}  {'completion: mean':>18} {'99 %':>10}  {'queueing: mean':>16} {'99 %':>10}")
+    _print_heads()
     _print_row("all", jobs)
     if len(found.virtual_clusters) > 1:
         for name, fared in found.virtual_clusters.items():
             _print_row(name, fared)
 
 
-def _print_row(name: str, fared: Fared) -> None:
+def _print_heads(width: int = 22, more: str = "") -> None:
+    times = f"{'completion: mean':>18} {'99 %':>10}  {'queueing: mean':>16} {'99 %':>10}"
+    print(f"{'':<{width}}{'jobs':>9}  {times}{more}")
+
+
+def _print_row(name: str, fared: Fared, width: int = 22, more: str = "") -> None:
     def pair(times: Times, width: int) -> str:
         return f"{times.mean:>{width},.0f} s {times.p99:>8,.0f} s"
 
-    print(f"{name:<22}{fared.jobs:>9,}  {pair(fared.completion, 16)}  {pair(fared.queueing, 14)}")
+    times = f"{pair(fared.completion, 16)}  {pair(fared.queueing, 14)}"
+    print(f"{name:<{width}}{fared.jobs:>9,}  {times}{more}")
 
 
 def _print_accuracy(found: accuracy.Accuracy) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -218,3 +219,69 @@ def test_with_levels_and_checkpoints_a_short_job_passes_a_long_one_that_goes_on_
 
     assert ends("--checkpoints") == ["36060.000", "7260.000"]
     assert ends() == ["36000.000", "36060.000"]
+
+
+#: a long job comes first and a short one a second later; one fits at a time
+TWO_JOBS = """job,submitSeconds,runSeconds,maxRunSeconds,tasks,gpus
+runs,0,100,100,1,4
+long,1,1000,1000,1,4
+short,2,10,10,1,4
+"""
+ONE_MACHINE = """
+nodes: [{name: a, gpus: {t: 4}}]
+virtualClusters: {default: {capacity: 100, shorterFirst: 100}}
+"""
+
+
+def test_policies_are_compared_in_place_of_what_the_file_says(simulate: Simulate, tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(ONE_MACHINE)
+    (tmp_path / "two.csv").write_text(TWO_JOBS)
+    run = partial(simulate, trace="two.csv", cluster="one.yaml")
+    in_order = round((100 + 1099 + 1108) / 3, 3)
+    shorter = round((100 + 1109 + 108) / 3, 3)
+
+    assert json.loads(run("--json")[1])["completionSeconds"]["mean"] == shorter
+    assert json.loads(run("--json", "--policy", "fifo")[1])["completionSeconds"]["mean"] == in_order
+
+    words = ("--policy", "fifo", "shorterFirst", "shorterFirst: 20", "shortestRemaining")
+    said = run(*words, "--json")[1]
+    found = json.loads(said[said.index("{") : said.rindex("}") + 1])["policies"]
+    means = {name: one["completionSeconds"]["mean"] for name, one in found.items()}
+    assert means == {
+        "fifo": in_order,
+        "shorterFirst": shorter,
+        "shorterFirst: 20": shorter,
+        "shortestRemaining": shorter,
+    }
+    code, table = run(*words)
+    assert code == 0
+    assert [line.split()[:2] for line in table.splitlines() if line.startswith("fifo  ")] == [["fifo", "3"]]
+    assert any(line.startswith("shorterFirst: 20 ") for line in table.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("lifo", "must be a mapping"),
+        ("lifo: 1", "lifo is not known here"),
+        ("{shorterFirst: 1, fairShare: {halfLifeHours: 1}}", "choose one of them"),
+        ("shortestRemaining: {leastRunSeconds: soon}", "shortestRemaining.leastRunSeconds: This must be"),
+        ("{}", "It says nothing"),
+        ("[", "must be a mapping"),
+    ],
+)
+def test_what_is_no_policy_is_refused_with_those_that_there_are(
+    simulate: Simulate, policy: str, why: str
+) -> None:
+    code, said = simulate("--policy", policy)
+    assert code != 0
+    assert f"{policy} is no policy: " in said
+    assert why in said
+    assert "fifo or one of shorterFirst, fairShare, leastAttained, shortestRemaining" in said
+
+
+def test_a_picture_is_drawn_of_one_policy_only(simulate: Simulate, tmp_path: Path) -> None:
+    code, said = simulate("--policy", "fifo", "shorterFirst", "--plot", str(tmp_path / "x.svg"))
+    assert code != 0
+    assert "are for one policy" in said
+    assert not (tmp_path / "x.svg").exists()
