@@ -98,7 +98,7 @@ def changes_in(policy: Policy, service: Service) -> int | None:
         # (by then it has either ended, or takes longer than was expected)
         missing = service.remaining
     else:
-        missing = service.remaining - _step(service.remaining) + 1
+        missing = service.remaining - max(_step(service.remaining) - 1, _nearly_done_at(policy, service))
     return None if missing is None else -(-missing // service.rate)
 
 
@@ -110,7 +110,11 @@ def _levels_at(policy: LeastAttained, rate: int) -> Sequence[int]:
 
 
 def _is_nearly_done(policy: ShortestRemaining, service: Service) -> bool:
-    return service.remaining <= 1000 * policy.run_seconds * service.rate
+    return service.remaining <= _nearly_done_at(policy, service)
+
+
+def _nearly_done_at(policy: ShortestRemaining, service: Service) -> int:
+    return 1000 * policy.run_seconds * service.rate
 
 
 def _step(remaining: int) -> int:

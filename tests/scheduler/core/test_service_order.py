@@ -115,6 +115,14 @@ def test_a_job_is_stopped_only_for_one_that_needs_less_and_for_each_that_needs_a
         assert 0.75 * service.remaining <= below <= service.remaining
 
 
+def test_a_job_that_is_about_to_be_nearly_done_tells_when_that_is() -> None:
+    nearly = 1000 * REMAINING.run_seconds * 56
+    service = Service(had=0, uncounted=0, needed=nearly + 57, rate=56)
+    assert stops_below(REMAINING, service) is not None
+    assert changes_in(REMAINING, service) == 2
+    assert stops_below(REMAINING, service._replace(had=2 * 56)) is None
+
+
 @given(SERVICES, st.sampled_from([LEVELS, REMAINING]))
 def test_until_the_moment_that_is_told_nothing_changes(
     service: Service, policy: LeastAttained | ShortestRemaining
