@@ -15,10 +15,15 @@ from typing import Self
 
 import psutil
 
-from pai_scheduler.engine.cgroup import own_mounts
+from pai_scheduler.engine.cgroup import CgroupMount, own_mounts
 from tests.testbed.machine import CannotError
 
 _PATIENCE = 10.0
+
+
+def own_mounts_of_version_2() -> list[CgroupMount]:
+    """List where this process's cgroup of version 2 is; empty where there is none."""
+    return [mount for mount in own_mounts() if not mount.controllers]
 
 
 class CpuGroup:
@@ -31,7 +36,7 @@ class CpuGroup:
     @contextmanager
     def open(cls, name: str) -> Iterator[Self]:
         """Make one; CannotError: this process may not. It goes when what is in it has ended."""
-        mounts = [mount for mount in own_mounts() if not mount.controllers]
+        mounts = own_mounts_of_version_2()
         if not mounts:
             raise CannotError("there is no cgroup of version 2")
         path = mounts[0].own / f"{name}-{os.getpid()}"
@@ -49,12 +54,26 @@ class CpuGroup:
                         Path(folder).rmdir()
                 time.sleep(0.05)
 
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Be in it for a while: a server that starts here makes its own cgroups inside, and they count."""
+        before = own_mounts_of_version_2()[0].own
+        self._move(os.getpid(), self._path)
+        try:
+            yield
+        finally:
+            self._move(os.getpid(), before)
+
     def take(self, servers: Iterable[psutil.Process]) -> None:
         """Move servers into it, and what they have started."""
         for server in servers:
             for process in (server, *server.children(recursive=True)):
                 with suppress(psutil.NoSuchProcess, ProcessLookupError):
-                    (self._path / "cgroup.procs").write_text(str(process.pid))
+                    self._move(process.pid, self._path)
+
+    @staticmethod
+    def _move(pid: int, group: Path) -> None:
+        (group / "cgroup.procs").write_text(str(pid))
 
     def seconds(self) -> float:
         """Return the time that they took so far, in seconds of one core."""

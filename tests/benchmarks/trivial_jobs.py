@@ -155,13 +155,15 @@ def _measure(jobs: int, clients: int, rounds: int) -> tuple[_Found, _Found | Non
     ours, theirs, missing = _Found(), _Found(), ""
     with ExitStack() as stack:
         try:
-            sides: list[tuple[_Side, _Found]] = [(stack.enter_context(_Scheduler.open()), ours)]
             group = {id(ours): stack.enter_context(CpuGroup.open("trivial-ours"))}
+            with group[id(ours)].starting():
+                sides: list[tuple[_Side, _Found]] = [(stack.enter_context(_Scheduler.open()), ours)]
         except CannotError as error:
             raise UnavailableError(str(error)) from error
         try:
-            peer = stack.enter_context(SlurmPeer.open(cpus=_CPUS))
             group[id(theirs)] = stack.enter_context(CpuGroup.open("trivial-theirs"))
+            with group[id(theirs)].starting():
+                peer = stack.enter_context(SlurmPeer.open(cpus=_CPUS))
             sides.append((_Slurm(peer), theirs))
         except CannotError as error:
             missing = str(error)
