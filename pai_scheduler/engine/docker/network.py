@@ -135,7 +135,11 @@ class GangNetworks:
         self._expect_none(name)
 
     async def remove_network(self, name: str) -> None:
-        """Remove a network by Docker's name; none of that name is no error."""
+        """Remove a network by Docker's name; none of that name is no error.
+
+        Docker 20.10 sometimes counts a container of it for ever that is gone: then it stays until Docker is
+        started anew, after which all is removed that nobody has.
+        """
         self._as_made.discard(name)
         for pause in (*_BUSY_PAUSES, None):
             try:
@@ -143,12 +147,19 @@ class GangNetworks:
                     await self._delete(network)
                 return
             except aiodocker.DockerError as error:
+                if error.status == 403 and pause is None and await self._is_left_to_docker(name):
+                    _log.warning("Docker keeps network %s, in which nothing is: %s", name, error.message)
+                    return
                 if error.status != 403 or pause is None:
                     reason = error.message
                     raise EngineError(
                         msg("Docker could not remove the network {name}: {error}", name=name, error=reason)
                     ) from error
                 await asyncio.sleep(pause)  # a container of it is just being removed
+
+    async def _is_left_to_docker(self, name: str) -> bool:
+        # (of one that spans several machines only those here are listed)
+        return self.scope == "local" and not await self._api.containers_in(name)
 
     async def names(self) -> list[str]:
         """List the gangs whose networks this scheduler has made."""

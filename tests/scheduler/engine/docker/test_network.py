@@ -10,7 +10,7 @@ from pathlib import Path
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker.container import LABEL_INSTANCE
+from pai_scheduler.engine.docker.container import LABEL_INSTANCE, network_name
 from pai_scheduler.engine.docker.engine import DockerEngine, instance_mark
 from pai_scheduler.engine.docker.network import GangNetworks
 from pai_scheduler.engine.protocol import EngineError, Launch, Started
@@ -105,6 +105,40 @@ async def test_a_gang_larger_than_the_smallest_block_gets_a_larger_one(docker_la
     await docker_lab.engine.release(gang)
     assert len(set(addresses.values())) == 30
     assert all(ip_address(address) in ip_network("10.201.0.0/16") for address in addresses.values())
+
+
+async def test_a_network_that_docker_does_not_let_go_of_keeps_no_gang_from_its_end(
+    docker_lab: Lab,
+    docker: aiodocker.Docker,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A fault of Docker 20.10: it counts a container of the network that is gone, until it starts anew."""
+    monkeypatch.setattr("pai_scheduler.engine.docker.network._BUSY_PAUSES", (0.01,))
+    job = new_job_id()
+    launches = [docker_lab.make("sleep 1000", task=make_task("w", n, job_id=job)) for n in range(30)]
+    gang, name = make_gang(*launches), network_name(job, 0)
+    await docker_lab.engine.prepare(gang)
+
+    async def refuse(_: GangNetworks, network: dict[str, object]) -> None:
+        raise aiodocker.DockerError(403, f"network {network['Name']} has active endpoints")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GangNetworks, "_delete", refuse)
+        await docker_lab.engine.release(gang)
+        assert f"Docker keeps network {name}, in which nothing is" in caplog.text
+        assert await networks_of(docker, name)
+
+        stranger = await docker.containers.create(
+            {"Image": docker_lab.image, "Cmd": ["sleep", "1000"], "HostConfig": {"NetworkMode": name}}
+        )
+        try:
+            with pytest.raises(EngineError, match="active endpoints"):
+                await docker_lab.engine.release(gang)
+        finally:
+            await stranger.delete(force=True)
+    await docker_lab.engine.release(gang)
+    assert not await networks_of(docker, name)
 
 
 async def test_gangs_prepared_at_once_get_networks_of_their_own(docker_lab: Lab) -> None:
