@@ -49,6 +49,10 @@ async def test_a_state_is_final_when_the_last_task_its_log_and_the_job_events_ar
     await alice.submit({"jobName": "saves", "image": TINY, "taskRoles": [role]})
     for index in (0, 1):
         await ready(alice, index)
+    # (what it prints may be here some milliseconds before it is told that it runs)
+    async for event in alice.events("alice", "saves"):
+        if event["type"] == "running":
+            break
     await alice.stop("alice", "saves")
     while True:
         detail = await alice.job("alice", "saves")
