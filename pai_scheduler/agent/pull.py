@@ -18,7 +18,7 @@ from pai_scheduler.engine.docker.layers import Layers
 
 #: What it is told: the image, and the file with the login to its registry, if any.
 IMAGE, LOGIN_FILE = "PAI_PULL_IMAGE", "PAI_PULL_LOGIN"
-_SAY_SECONDS, _LIFE_SECONDS = 1.0, 3600.0
+_SAY_SECONDS = 1.0
 
 
 class PullProgress(msgspec.Struct, frozen=True):
@@ -48,12 +48,12 @@ def pull(client: docker.DockerClient, image: str, login: Mapping[str, Any] | Non
 
 
 def main() -> int:
-    """Pull, say how it ended, and stay until ended: what ends by itself has failed, for a Swarm."""
+    """Pull, and say how it ended, by the exit code too: Docker does not always give what was printed."""
     file = os.environ.get(LOGIN_FILE)
     login = msgspec.json.decode(Path(file).read_bytes(), type=dict[str, Any]) if file else None
-    _say(pull(docker.DockerClient(base_url="unix:///var/run/docker.sock"), os.environ[IMAGE], login))
-    time.sleep(_LIFE_SECONDS)
-    return 0
+    end = pull(docker.DockerClient(base_url="unix:///var/run/docker.sock"), os.environ[IMAGE], login)
+    _say(end)
+    return int(not end.image)
 
 
 def _steps(

@@ -84,6 +84,11 @@ def _node(
             msg("Nothing was started on it to look closer."),
             msg("Name the agents' image: pai-scheduler --engine swarm --agent-image IMAGE doctor"),
         )
+    elif member.id in probed.failures and member.id in probed.unread:
+        yield wrong(
+            msg("Docker does not give what was found on it: {error}", error=probed.unread),
+            msg("Restart its Docker Engine: the Swarm no longer gets logs from a machine that was cut off."),
+        )
     elif member.id in probed.failures:
         yield wrong(
             msg(

@@ -17,11 +17,15 @@ from .machine_report import NodeReport
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What came of it, by the ids of nodes: reports, why there is none, and each probe's address."""
+    """What came of it, by the ids of nodes: reports, why there is none, and each probe's address.
+
+    `unread`: Docker's words if it has not given all that the probes said.
+    """
 
     reports: Mapping[str, NodeReport] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
+    unread: str = ""
 
 
 def probe_nodes(
@@ -44,7 +48,8 @@ def probe_nodes(
         return len(_reports(outcome).keys() | outcome.failures.keys()) >= count
 
     outcome = run_everywhere(client, program, is_over, seconds=seconds)
-    return Probed(_reports(outcome), {**outcome.unfinished, **outcome.failures}, outcome.addresses)
+    failures = {**outcome.unfinished, **outcome.failures}
+    return Probed(_reports(outcome), failures, outcome.addresses, outcome.unread)
 
 
 def _reports(outcome: Outcome) -> dict[str, NodeReport]:

@@ -22,6 +22,8 @@ from pai_scheduler.engine.swarm.membership import check_manager
 from pai_scheduler.job.messages import Message, msg
 
 _MB = 10**6
+#: What stands for the image's id where a node has it and only its exit code tells.
+_UNKNOWN = "unknown"
 
 
 def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -71,7 +73,9 @@ def _pull(client: DockerClient, options: argparse.Namespace) -> int:
             if failure
             else _too_slow(names[node], options)
         )
-    if len({end.image for end in ends.values() if end.image}) > 1:
+    if lacking and outcome.unread:
+        print(msg("Docker does not give all that was printed: {error}", error=outcome.unread))
+    if len({end.image for end in ends.values() if end.image} - {_UNKNOWN}) > 1:
         print(msg("The nodes have different images of this name: the tag has moved meanwhile. Pull again."))
         return 1
     return int(bool(lacking))
@@ -107,10 +111,10 @@ def _active(client: DockerClient, only: str | None) -> dict[str, str]:
 
 
 def _last(outcome: Outcome) -> dict[str, PullProgress]:
-    """Return the last that each node has said."""
-    found = {}
+    """Return the last that each node has said, or what its exit code says."""
+    found = {node: PullProgress(image=_UNKNOWN) for node in outcome.completed}
     for node, lines in outcome.lines.items():
-        if (progress := _read(lines)) is not None:
+        if (progress := _read(lines)) is not None and (node not in found or progress.image):
             found[node] = progress
     return found
 

@@ -54,13 +54,17 @@ class Program:
 class Outcome:
     """By the ids of nodes: the lines that were printed, why the program has ended, its address.
 
-    `unfinished`: what it did when its time was over.
+    `completed`: the nodes of `failures` on which it ended with 0. `unfinished`: what it did when its time was
+    over. `unread`: Docker's words if it does not give all lines, as for a node that was away from a Swarm
+    for a while (moby issue 35011): then its state is all that is known.
     """
 
     lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
+    completed: frozenset[str] = frozenset()
     unfinished: Mapping[str, str] = field(default_factory=dict)
+    unread: str = ""
 
 
 def run_everywhere(
@@ -139,9 +143,11 @@ def _follow(
     while True:
         tasks = client.api.tasks(filters={"service": service.id})  # type: ignore[no-untyped-call]
         ended = {_node(task): _state(task) for task in tasks if task["Status"]["State"] in _ENDED}
-        outcome = Outcome(
-            _lines(service), ended, {_node(task): address for task in tasks if (address := _address(task))}
-        )
+        lines = _lines(service)  # (after the tasks: of one that has ended nothing is still to come)
+        unread = " ".join(lines.pop("", ()))
+        addresses = {_node(task): address for task in tasks if (address := _address(task))}
+        completed = frozenset(_node(task) for task in tasks if task["Status"]["State"] == "complete")
+        outcome = Outcome(lines, ended, addresses, completed, unread=unread)
         if is_over(outcome):
             return outcome
         if time.monotonic() > give_up:
@@ -151,12 +157,15 @@ def _follow(
 
 
 def _lines(service: Service) -> dict[str, list[str]]:
-    """Return what was printed; Docker puts before each line where it comes from."""
+    """Return what was printed, by node: Docker puts before each line where it comes from.
+
+    What has no node are Docker's own words: why it cannot give all.
+    """
     found: dict[str, list[str]] = {}
     for line in b"".join(service.logs(details=True, stdout=True)).decode(errors="replace").splitlines():
         details, _, text = line.partition(" ")
         node = next((part for part in details.split(",") if part.startswith(_NODE_DETAIL)), "")
-        found.setdefault(node.removeprefix(_NODE_DETAIL), []).append(text)
+        found.setdefault(node.removeprefix(_NODE_DETAIL), []).append(text if node else line)
     return found
 
 

@@ -81,7 +81,7 @@ def test_every_node_gets_the_image_with_the_administrators_login(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log_in(tmp_path / "login", image, monkeypatch)
-    pull = ["--agent-image", agent_image, "node", "pull", image, "--wait", "300"]
+    pull = ["--agent-image", agent_image, "node", "pull", image, "--wait", "120"]
     assert main([*pull, "--node", "node-b"]) == 0
     assert [has(three_nodes, name, image) for name in ("node-a", "node-b", "node-c")] == [False, True, False]
     assert capsys.readouterr().out.splitlines()[-1] == "node-b has it."
@@ -101,7 +101,7 @@ def test_an_image_that_is_not_given_is_said_for_each_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "nobody"))
-    assert main(["--agent-image", agent_image, "node", "pull", image, "--wait", "300"]) == 1
+    assert main(["--agent-image", agent_image, "node", "pull", image, "--wait", "120"]) == 1
     said = capsys.readouterr().out
     assert said.count("does not get it: ") == 3
     assert "no basic auth credentials" in said
@@ -150,6 +150,38 @@ def test_a_node_that_only_takes_long_is_not_said_to_be_without_the_image(
         f"node-a {later}pai-scheduler node pull lab/large:1 --node node-a --wait 1200",
         f"node-b {later}pai-scheduler node pull lab/large:1 --node node-b --wait 1200",
         "node-d does not get it: exit code 1",
+    ]
+
+
+def test_where_docker_gives_no_log_the_exit_code_tells(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_it = msgspec.json.encode(PullProgress(image="sha256:1")).decode()
+    halfway = msgspec.json.encode(PullProgress(done=1, total=2)).decode()
+    outcome = Outcome(
+        {"a": [has_it], "c": [halfway]},
+        {"a": "finished", "b": "finished", "c": "finished", "d": "task: non-zero exit (1)"},
+        completed=frozenset("abc"),
+        unread="Error grabbing logs: node d is not available",
+    )
+
+    def run_everywhere(_client: Any, _program: Any, is_over: Any, *, seconds: float) -> Outcome:
+        assert is_over(outcome), seconds
+        return outcome
+
+    monkeypatch.setattr(
+        node_pull, "_active", lambda _client, _only: {node: f"node-{node}" for node in "abcd"}
+    )
+    monkeypatch.setattr(node_pull, "run_everywhere", run_everywhere)
+    options = argparse.Namespace(agent_image="agent:1", image="lab/large:1", node=None, wait=600.0)
+    services = SimpleNamespace(list=lambda **_: [])
+    assert node_pull._pull(cast("Any", SimpleNamespace(services=services)), options) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "node-a has it.",
+        "node-b has it.",
+        "node-c has it.",
+        "node-d does not get it: task: non-zero exit (1)",
+        "Docker does not give all that was printed: Error grabbing logs: node d is not available",
     ]
 
 

@@ -114,6 +114,7 @@ def test_it_is_looked_until_the_caller_has_what_is_wanted_and_nothing_is_left_th
 
     found = run_everywhere(swarm.client, PROGRAM, is_over, seconds=60)
     assert [outcome.failures for outcome in seen] == [{}, {}, {"1": "finished"}]
+    assert [outcome.completed for outcome in seen] == [frozenset(), frozenset(), {"1"}]
     assert found is seen[-1]
     assert swarm.left() == []
 
@@ -137,6 +138,7 @@ def test_of_those_that_do_not_end_in_time_is_said_what_swarm_knows() -> None:
     )
     found = run_everywhere(swarm.client, PROGRAM, lambda _: False, seconds=-1)
     assert found.failures == {"2": "exit code 1"}
+    assert found.completed == frozenset()
     assert found.unfinished == {"1": "started", "3": "preparing"}
     assert swarm.left() == []
 
@@ -150,6 +152,15 @@ def test_what_was_printed_is_parted_by_node_in_its_order() -> None:
     ]
     found = run_everywhere(swarm.client, PROGRAM, lambda _: True, seconds=60)
     assert found.lines == {"1": ["one two", "\N{REPLACEMENT CHARACTER} four"], "2": ["three"]}
+
+
+def test_dockers_own_words_are_no_programs() -> None:
+    swarm = PlayedSwarm([])
+    words = "Error grabbing logs: rpc error: node 2 is not available"
+    swarm.printed = [b"com.docker.swarm.node.id=1 one\n", words.encode()]
+    found = run_everywhere(swarm.client, PROGRAM, lambda _: True, seconds=60)
+    assert found.lines == {"1": ["one"]}
+    assert found.unread == words
 
 
 def test_the_address_of_a_program_is_the_one_in_the_network_of_all_programs() -> None:
