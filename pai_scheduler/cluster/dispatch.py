@@ -316,9 +316,7 @@ class Dispatcher(SchedulerState):
 
         with self.without_reservations(), self.reservations.resumed(self.cluster, kept) as resumed:
 
-            def look() -> bool:
-                if self.quota_accounting.violation(cluster, user, shape.asked, bound) is not None:
-                    return False
+            def place() -> bool:
                 resumed.keep()
                 placed = self._try(user, cluster, shape, bound)
                 if not isinstance(placed, list):
@@ -327,14 +325,28 @@ class Dispatcher(SchedulerState):
                 self._unplace(shape, placed)
                 return True
 
+            def look() -> bool:
+                if self.quota_accounting.violation(cluster, user, shape.asked, bound) is not None:
+                    return False
+                if not counted:
+                    return place()
+                resumed.keep()
+                return self.cluster.may_hold(shape.gang)
+
+            counted = self._is_counted(cluster, shape, bound)
             planner = PreemptionPlanner(self.cluster, self.quota_accounting, resumed.let_go)
-            # (the last look that succeeded was the one at what is needed)
-            needed = planner.needed(look, ends)
+            # (where it was placed to find out, the last look that succeeded was the one at what is needed)
+            needed = planner.needed(look, ends, found=place if counted else None)
         if needed is None:
             return None
         pairs = zip(shape.gang, targets, strict=True)
         places = [ReservedPlace(demand, place.node, self._type_of(place)) for demand, place in pairs]
         return _Plan(places, needed)
+
+    def _is_counted(self, cluster: str, shape: Shape, bound: Bound) -> bool:
+        """Return whether counting tells for sure if a gang has room, so that it is placed once only."""
+        unlimited = self.quota_accounting.gpu_room(cluster, bound) is None
+        return unlimited and not self.barred(shape) and self.cluster.counts_exactly(shape.gang)
 
     def _is_one_task(self, shape: Shape) -> bool:
         """Return whether a job is a task that needs room on a node, and no other's port is in its way."""

@@ -95,8 +95,9 @@ class FreeNodeResources:
         self.storage_gb += demand.storage_gb
         for index in assignment.gpus:
             if index in self.gpu_types:
-                free = self.gpus[self.gpu_types[index]]
-                free.append(index)
+                self.gpus[self.gpu_types[index]].append(index)
+        if assignment.gpus:
+            for free in self.gpus.values():
                 free.sort()
 
 

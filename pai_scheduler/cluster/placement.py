@@ -64,6 +64,8 @@ class Cluster:
             self._uses[node.name] = FreeNodeResources(node, self._ports, number)
         #: the types of GPU that there are
         self.gpu_types = sorted({gpu.type for use in self._uses.values() for gpu in use.node.gpus})
+        #: no node has GPUs of two types
+        self._types_are_apart = all(len(use.gpus) < 2 for use in self._uses.values())
         self._free_gpus: Counter[str] = Counter()
         self._index = NodeIndex(self.gpu_types)
         #: by number, what each node is in the index with; `_changed`: it may have more or less by now
@@ -197,6 +199,20 @@ class Cluster:
             if wanted > 0 and not self._index.may_hold(_size(demand), demand.gpus, most, wanted):
                 return False
         return True
+
+    def counts_exactly(self, gang: Sequence[Demand]) -> bool:
+        """Return whether a gang has room wherever `may_hold` finds it possible, with GPUs without limit.
+
+        So it is with equal tasks: which nodes they are on does not matter, unless a node has GPUs of two
+        types, each of which is counted with all of its cores.
+        """
+        first = gang[0]
+        return (
+            gang.count(first) == len(gang)
+            and any((*_size(first), first.gpus))
+            and self.needs_room_only(first)
+            and (self._types_are_apart or not first.gpus or first.gpu_type is not None)
+        )
 
     def _may_hold_one(
         self,

@@ -46,9 +46,17 @@ class JobHolding:
         """Add up what its tasks hold."""
         if len(self.tasks) == 1:
             return next(iter(self.tasks.values()))[2]
-        total: Counter[str] = Counter()
+        # (equal tasks share their amounts)
+        counts: dict[int, int] = {}
+        kinds: dict[int, Amounts] = {}
         for _, _, amounts in self.tasks.values():
-            total.update(amounts)
+            kind = id(amounts)
+            kinds[kind] = amounts
+            counts[kind] = counts.get(kind, 0) + 1
+        total: Counter[str] = Counter()
+        for kind, amounts in kinds.items():
+            for key, count in amounts.items():
+                total[key] += count * counts[kind]
         return total
 
 
@@ -67,12 +75,19 @@ class PreemptionPlanner:
         self._cluster = cluster
         self._quota_accounting = quota_accounting
         self._before = before
+        #: what each job that was lifted holds altogether
+        self._amounts: dict[str, Amounts] = {}
 
-    def needed(self, fits: Callable[[], bool], ends: Sequence[JobHolding]) -> list[JobHolding] | None:
+    def needed(
+        self,
+        fits: Callable[[], bool],
+        ends: Sequence[JobHolding],
+        found: Callable[[], object] | None = None,
+    ) -> list[JobHolding] | None:
         """Find which of `ends` have to end before `fits`, the first of them preferred; None: all do not do.
 
-        None of those found can be left out. `fits` must leave everything as it found it; the last time that
-        it succeeds, exactly those found are lifted.
+        None of those found can be left out. `fits` must leave everything as it found it, and so must `found`,
+        which is called once, while exactly those found are lifted, as they are when `fits` succeeds last.
         """
         lifted: list[JobHolding] = []
         step = 1
@@ -85,12 +100,14 @@ class PreemptionPlanner:
                     self._lift(holding)
                     lifted.append(holding)
                 step *= 2
-            return self._without_needless(fits, lifted)
+            return self._without_needless(fits, lifted, found)
         finally:
             for holding in lifted:
                 self._put_back(holding)
 
-    def _without_needless(self, fits: Callable[[], bool], lifted: list[JobHolding]) -> list[JobHolding]:
+    def _without_needless(
+        self, fits: Callable[[], bool], lifted: list[JobHolding], found: Callable[[], object] | None
+    ) -> list[JobHolding]:
         """Keep what cannot be put back; the last come first. All are lifted again when it returns."""
         kept: list[JobHolding] = []
         stack = [lifted[:]]
@@ -109,6 +126,8 @@ class PreemptionPlanner:
             else:
                 half = len(part) // 2
                 stack.extend((part[:half], part[half:]))
+        if found is not None:
+            found()
         for holding in back:
             self._lift(holding)
         order = {id(holding): number for number, holding in enumerate(lifted)}
@@ -116,12 +135,18 @@ class PreemptionPlanner:
 
     def _lift(self, holding: JobHolding) -> None:
         self._before(holding.nodes)
-        for demand, assignment, amounts in holding.tasks.values():
+        for demand, assignment, _ in holding.tasks.values():
             self._cluster.release(demand, assignment)
-            self._quota_accounting.unbook(holding.virtual_cluster, holding.user, amounts)
+        self._quota_accounting.unbook(holding.virtual_cluster, holding.user, self._amounts_of(holding))
 
     def _put_back(self, holding: JobHolding) -> None:
         self._before(holding.nodes)
-        for demand, assignment, amounts in holding.tasks.values():
+        for demand, assignment, _ in holding.tasks.values():
             self._cluster.occupy(demand, assignment)
-            self._quota_accounting.book(holding.virtual_cluster, holding.user, amounts)
+        self._quota_accounting.book(holding.virtual_cluster, holding.user, self._amounts_of(holding))
+
+    def _amounts_of(self, holding: JobHolding) -> Amounts:
+        known = self._amounts.get(holding.job_id)
+        if known is None:
+            known = self._amounts[holding.job_id] = holding.amounts
+        return known

@@ -362,6 +362,38 @@ def test_tasks_without_cores_may_have_room_where_no_core_is_free() -> None:
     assert cluster.place(gang)
 
 
+_SIZES = st.integers(0, 4)
+
+
+@given(
+    st.lists(st.tuples(_SIZES, _SIZES, st.sampled_from(["K80", "P100"])), min_size=1, max_size=5),
+    st.tuples(_SIZES, _SIZES, st.sampled_from([None, "K80", "P100"])),
+    st.integers(2, 9),
+)
+def test_equal_tasks_have_room_exactly_where_they_are_counted(
+    nodes: list[tuple[int, int, str]], asked: tuple[int, int, str | None], count: int
+) -> None:
+    cluster = Cluster(
+        [make_node(f"n{number}", cpus, gpus={of: gpus}) for number, (cpus, gpus, of) in enumerate(nodes)]
+    )
+    gang = [make_demand(asked[0], gpus=asked[1], gpu_type=asked[2])] * count
+    assert cluster.counts_exactly(gang)
+    assert cluster.may_hold(gang) is cluster.fits(gang)
+
+
+def test_tasks_are_not_counted_exactly_where_that_may_err() -> None:
+    mixed = Cluster([make_node(cpus=2, gpus={"K80": 2, "P100": 2})])
+    gang = [make_demand(1, gpus=1)] * 4
+    assert mixed.may_hold(gang)
+    assert not mixed.fits(gang)
+    assert not mixed.counts_exactly(gang)
+    assert mixed.counts_exactly([make_demand(1, gpus=1, gpu_type="K80")] * 4)
+    one = Cluster([make_node()], shares_host_ports=True)
+    assert not one.counts_exactly([make_demand(ports=[PortRequest("ssh", 0, 1)])] * 2)
+    assert not one.counts_exactly([make_demand(1), make_demand(2)])
+    assert not one.counts_exactly([make_demand(0, 0)] * 2)
+
+
 @pytest.mark.parametrize(
     ("ports", "shared", "only"),
     [

@@ -157,10 +157,14 @@ def test_the_last_look_that_succeeds_is_the_one_at_exactly_those_found(sizes: li
         seen.append(table.cluster.uses["a"].cpus)
         return True
 
-    needed = table.what_if.needed(fits, ends)
+    lifted: list[int] = []
+    needed = table.what_if.needed(fits, ends, lambda: lifted.append(table.cluster.uses["a"].cpus))
     if needed is not None:
         freed = sum(demand.cpus for holding in needed for demand, _, _ in holding.tasks.values())
         assert seen[-1] == before + freed
+        assert lifted == [before + freed]
+    else:
+        assert lifted == []
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=9), st.integers(1, 60))
@@ -184,3 +188,11 @@ def test_none_of_those_found_can_be_left_out(sizes: list[int], wanted: int) -> N
     freed = [sizes[int(holding.job_id)] for holding in found]
     assert free + sum(freed) >= wanted
     assert all(free + sum(freed) - one < wanted for one in freed)
+
+
+def test_what_a_gang_holds_is_the_sum_of_its_tasks() -> None:
+    holding = JobHolding("j", "alice", "x", preemptible=True, since=0)
+    worker, server = {"cpus": 2, "gpu:K80": 1}, {"cpus": 1}
+    for place, amounts in enumerate((worker, worker, server, worker)):
+        holding.tasks[place] = (make_demand(), Assignment("a"), amounts)
+    assert holding.amounts == {"cpus": 7, "gpu:K80": 3}
