@@ -1,9 +1,9 @@
 """What each end costs the planner: `python -m tests.benchmarks.turnover`; no core, no engine, one process.
 
 A cluster is full and many jobs wait; one job after another ends, and what can start does. Prints placements
-per second of CPU time (so that another program on the machine changes little), the mean and the worst end.
-Grows one thing at a time: nodes, queue, shapes, gangs, virtual clusters, memory. What was decided is checked
-afterwards: nothing is given twice, and gangs are whole.
+per second of CPU time (so that another program on the machine changes little), the mean and the longest
+event, the end of one task. Grows one thing at a time: nodes, queue, shapes, gangs, virtual clusters, memory.
+What was decided is checked afterwards: nothing is given twice, and gangs are whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
 from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.execution.garbage import THRESHOLDS
+from pai_scheduler.execution.garbage import collect_in_small_steps
 from pai_scheduler.job.spec import TaskRole
 
 from .checker import Held, faults
@@ -119,6 +119,8 @@ class Turnover:
         self.asked: dict[str, Demand] = {}
         #: CPU seconds that the planner has taken for ends; the notes made here beside it are not its work
         self.took = 0.0
+        #: … and the most for one event, the end of a task: so long the program does nothing else
+        self.longest = 0.0
         #: what was decided and when, and which task of which job had ended when
         self.starts: list[tuple[int, Start]] = []
         self.ends: dict[tuple[str, int], int] = {}
@@ -163,7 +165,12 @@ class Turnover:
         while (job_id, 0) in self.ends:
             # (it was stopped before its turn)
             job_id = self.running.popleft()
-        return sum(self.release(job_id, place) for place in range(self.case.gang))
+        started = 0
+        for place in range(self.case.gang):
+            before = self.took
+            started += self.release(job_id, place)
+            self.longest = max(self.longest, self.took - before)
+        return started
 
     def release(self, job_id: str, place: int) -> int:
         """Let a task of a job end."""
@@ -198,10 +205,14 @@ class Turnover:
 
 @dataclass(frozen=True)
 class Ends:
-    """What ends have cost: seconds of CPU time each, sorted, and how many jobs have started by them."""
+    """What ends have cost: seconds of CPU time each, sorted, and how many jobs have started by them.
+
+    `longest`: seconds for one event, of which the end of a gang is as many as it has tasks.
+    """
 
     took: list[float]
     started: int
+    longest: float
 
     @property
     def rate(self) -> float:
@@ -211,20 +222,20 @@ class Ends:
 
 def ends(turnover: Turnover, seconds: float) -> Ends:
     """Let jobs end for so much CPU time, with garbage collected as the program has it."""
-    before_this = gc.get_threshold()
-    gc.set_threshold(*THRESHOLDS)
+    before_this, callbacks = gc.get_threshold(), list(gc.callbacks)
+    collect_in_small_steps()
     gc.collect()
-    gc.freeze()
-    turnover.took = 0.0
+    turnover.took = turnover.longest = 0.0
     started = 0
     took = []
     while turnover.took < seconds and turnover.running:
         before = turnover.took
         started += turnover.end()
         took.append(turnover.took - before)
+    gc.callbacks[:] = callbacks
     gc.unfreeze()
     gc.set_threshold(*before_this)
-    return Ends(sorted(took), started)
+    return Ends(sorted(took), started, turnover.longest)
 
 
 def measure(case: Case, seconds: float) -> str:
@@ -238,7 +249,7 @@ def measure(case: Case, seconds: float) -> str:
     return (
         f"{case!s:84} {found.rate:10,.0f} /s  {1e6 * sum(found.took) / len(found.took):10,.0f} us an end  "
         f"99 % {1e3 * found.took[len(found.took) * 99 // 100]:8.2f} ms"
-        f"  worst {1e3 * found.took[-1]:8.2f} ms  filled {filled:5.1f} s"
+        f"  longest event {1e3 * found.longest:8.2f} ms  filled {filled:5.1f} s"
     )
 
 
@@ -303,9 +314,9 @@ def rows(*, short: bool) -> Iterator[Row]:
             size=case.nodes if grows else None,
         )
         yield Row(
-            measure=f"worst end, {case.changed}",
+            measure=f"longest event, {case.changed}",
             unit="ms of CPU",
-            ours=tuple(1e3 * one.took[-1] for one in mine),
+            ours=tuple(1e3 * one.longest for one in mine),
             goal=Goal(Against.VALUE, at_most=10),
         )
 
