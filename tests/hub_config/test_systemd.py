@@ -251,6 +251,12 @@ async def test_what_is_open_in_the_ssh_gateway_outlives_restarts_of_the_schedule
     )
 
 
+def test_the_scheduler_comes_before_containers_where_both_want_a_core() -> None:
+    # what a container or a service has that says nothing of it
+    usual = 100
+    assert int(service_of("pai-scheduler")["CPUWeight"]) > usual
+
+
 def test_systemd_finds_nothing_wrong_in_the_units(tmp_path: Path) -> None:
     program = shutil.which("systemd-analyze")
     if program is None:
