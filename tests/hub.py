@@ -91,15 +91,17 @@ class Hub:
 
     def close(self) -> None:
         """Stop every job of everybody who was here, remove their homes in Docker, then stop the Hub."""
-        if self._run is not None and self._run.poll() is None:
-            for name in self._people():
-                for job in self.running_jobs(name):
-                    path = f"user/{name}/jobs/{job['name']}/executionType"
-                    self.scheduler(name, "PUT", path, json={"value": "STOP"})
-                wait_for(partial(self._is_idle, name), f"{name}'s jobs to end")
-            if host := self.environment.get("DOCKER_HOST"):
-                remove_homes(host, self.folder / "scheduler")
-        self.stop()
+        try:
+            if self._run is not None and self._run.poll() is None:
+                for name in self._people():
+                    for job in self.running_jobs(name):
+                        path = f"user/{name}/jobs/{job['name']}/executionType"
+                        self.scheduler(name, "PUT", path, json={"value": "STOP"})
+                    wait_for(partial(self._is_idle, name), f"{name}'s jobs to end")
+                if host := self.environment.get("DOCKER_HOST"):
+                    remove_homes(host, self.folder / "scheduler")
+        finally:
+            self.stop()
 
     def _is_idle(self, name: str) -> bool:
         return not self.running_jobs(name)
@@ -148,6 +150,7 @@ class Hub:
                     json={"note": "test"},
                     headers={"X-XSRFToken": xsrf(browser), "Referer": f"{self.url}/hub/token"},
                 )
+                assert made.is_success, made.text
                 self._tokens[name] = made.json()["token"]
         return self._tokens[name]
 

@@ -18,6 +18,8 @@ from tests.testbed.web_server import WebServer
 
 #: Milliseconds that anything on a page may take, on a slow machine under load.
 PATIENCE = 90_000
+#: What Chromium makes of a request while a container that starts or ends changes this machine's networks.
+_NETWORK_CHANGED = "ERR_NETWORK_CHANGED"
 APPLICATION = Path(__file__).parents[1] / "labextension" / "port_application.py"
 _ECHO = """\
 (address) => new Promise((done, failed) => {
@@ -39,8 +41,10 @@ def behind_a_web_server(hub: Hub, folder: Path, name: str) -> Iterator[WebServer
         hub.start()
         yield web
     finally:
-        hub.close()
-        web.stop()
+        try:
+            hub.close()
+        finally:
+            web.stop()
 
 
 @contextmanager
@@ -63,11 +67,12 @@ def open_page(chromium: str, web: WebServer, folder: Path) -> Iterator[Page]:
 
 def start_server(page: Page, url: str, name: str = "alice") -> None:
     """Log in, choose what is offered, and wait for JupyterLab."""
+    failures: list[str] = []
+    page.on("requestfailed", lambda request: failures.append(request.failure or ""))
     try:
         page.goto(url)
     except Error as error:
-        # a container that starts or ends meanwhile changes this machine's networks
-        if "ERR_NETWORK_CHANGED" not in error.message:
+        if _NETWORK_CHANGED not in error.message:
             raise
         page.goto(url)
     page.get_by_label("Username:").fill(name)
@@ -76,6 +81,12 @@ def start_server(page: Page, url: str, name: str = "alice") -> None:
     page.get_by_label("Memory (MB)", exact=True).fill("1024")
     page.get_by_role("button", name="Start").click()
     page.wait_for_url(f"**/user/{name}/lab**")
+    try:
+        page.locator(".jp-LauncherCard").first.wait_for(timeout=PATIENCE / 2)
+    except Error:
+        # (a script that did not come is not asked for again)
+        if any(_NETWORK_CHANGED in failure for failure in failures):
+            page.reload()
 
 
 def compute(page: Page) -> None:
