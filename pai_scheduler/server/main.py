@@ -31,7 +31,7 @@ from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.leased import LeasedEngine
 from pai_scheduler.engine.process.environment import STORAGE_ADDRESS
 from pai_scheduler.engine.protocol import Engine, EngineError
-from pai_scheduler.execution.garbage import collect_in_small_steps
+from pai_scheduler.execution.garbage import collect_in_small_steps, leave_out_what_is_there
 from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.job.messages import msg
 from pai_scheduler.monitoring import logging_setup
@@ -216,6 +216,7 @@ async def _run(options: argparse.Namespace) -> None:
             ) as servers:
                 handover = TransferHandover(context, app.settings[STREAMED], servers)
                 server = serve(app, sockets, handover, make_quick_submits(context))
+                leave_out_what_is_there()
                 _log.info("ready at %s, engine %s, data in %s", address, options.engine, data_dir)
                 await stopping.wait()
                 _log.info("stopping; tasks run on")

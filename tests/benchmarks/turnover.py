@@ -224,6 +224,8 @@ def ends(turnover: Turnover, seconds: float) -> Ends:
     """Let jobs end for so much CPU time, with garbage collected as the program has it."""
     before_this, callbacks = gc.get_threshold(), list(gc.callbacks)
     collect_in_small_steps()
+    # the first leaves out what there is; a second tells Python that nothing is left, or it puts the next off
+    gc.collect()
     gc.collect()
     turnover.took = turnover.longest = 0.0
     started = 0
@@ -294,11 +296,11 @@ def rows(*, short: bool) -> Iterator[Row]:
     for case in wanted:
         turnover, scanned = Turnover(case), Scanned(case)
         turnover.fill()
-        seconds = 0.02 if short else 1.0
+        seconds = 0.02 if short else 3.0  # so that looks for garbage of each kind come
         mine, theirs = [], []
         for _ in range(2 if short else 3):
             mine.append(ends(turnover, seconds))
-            theirs.append(scanned.rate(seconds / 2))
+            theirs.append(scanned.rate(min(seconds, 0.5)))
         turnover.check()
         plain = case == replace(Case(), nodes=case.nodes, queued=case.queued, shapes=case.shapes)
         aim = 10_000 if case.nodes > 10_000 else goals.get(case.shapes)

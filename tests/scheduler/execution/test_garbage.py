@@ -8,7 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from pai_scheduler.execution.garbage import collect_in_small_steps, without_collections
+from pai_scheduler.execution.garbage import (
+    collect_in_small_steps,
+    leave_out_what_is_there,
+    without_collections,
+)
 
 
 class _Node:
@@ -68,6 +72,15 @@ def test_what_stayed_is_left_out_of_the_next_look_and_what_did_not_is_gone() -> 
     gc.collect()
     assert gone() is None
     assert gc.get_freeze_count() >= before + len(kept)
+
+
+def test_what_a_start_has_made_is_not_looked_at_again() -> None:
+    gc.unfreeze()
+    kept = [_Node() for _ in range(1000)]
+    leave_out_what_is_there()
+    assert gc.get_freeze_count() >= len(kept)
+    seen = {id(one) for one in gc.get_objects()}
+    assert not [one for one in kept if id(one) in seen]
 
 
 def test_garbage_among_what_stayed_goes_within_a_day_or_so() -> None:
