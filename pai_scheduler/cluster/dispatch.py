@@ -20,6 +20,7 @@ from .allowance import Allowance
 from .amounts import ANY_GPU, of_gang, of_task
 from .definition import DEFAULT_MAINTENANCE_NOTICE_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .demand import Assignment, Demand
+from .gang_count import GangCount
 from .overtaking import StartedJob
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
@@ -331,10 +332,17 @@ class Dispatcher(SchedulerState):
                 if not counted:
                     return place()
                 resumed.keep()
-                return self.cluster.may_hold(shape.gang)
+                if not counts:
+                    counts.append(GangCount(self.cluster, shape.gang[0], len(shape.gang)))
+                return counts[0].fits()
 
-            counted = self._is_counted(cluster, shape, bound)
-            planner = PreemptionPlanner(self.cluster, self.quota_accounting, resumed.let_go)
+            def changing(nodes: Iterable[str]) -> None:
+                if counts:
+                    counts[0].changing(nodes)
+                resumed.let_go(nodes)
+
+            counted, counts = self._is_counted(cluster, shape, bound), list[GangCount]()
+            planner = PreemptionPlanner(self.cluster, self.quota_accounting, changing)
             # (where it was placed to find out, the last look that succeeded was the one at what is needed)
             needed = planner.needed(look, ends, found=place if counted else None)
         if needed is None:

@@ -228,26 +228,31 @@ class NodeIndex:
         return None
 
     def may_hold(self, asked: Size, gpus: int, most: Mapping[str, int], wanted: int) -> bool:
-        """Return whether there may be room for so many equal tasks; where it is False, there is none.
+        """Return whether there may be room for so many equal tasks; where it is False, there is none."""
+        return self.copies(asked, gpus, most, wanted) >= wanted
+
+    def copies(self, asked: Size, gpus: int, most: Mapping[str, int], wanted: int) -> int:
+        """Count how many equal tasks may have room, at most `wanted`.
 
         `most`: how many of them may use GPUs of each type. What a node has is counted for each type apart.
         """
+        left = wanted
         if not gpus:
             for (_, cpus), nodes in self._by_room.items():
                 if cpus >= asked[0]:
-                    wanted -= nodes.copies(asked, None, wanted)
-                    if wanted <= 0:
-                        return True
-            return False
+                    left -= nodes.copies(asked, None, left)
+                    if left <= 0:
+                        return wanted
+            return wanted - left
         for gpu_type, limit in most.items():
-            here = limit = min(limit, wanted)
+            here = limit = min(limit, left)
             for count, nodes in self._by_gpus.get(gpu_type, {}).items():
                 if count >= gpus and here > 0:
                     here -= nodes.copies(asked, count // gpus, here)
-            wanted -= limit - here
-            if wanted <= 0:
-                return True
-        return False
+            left -= limit - here
+            if left <= 0:
+                return wanted
+        return wanted - left
 
     def with_room(self, asked: Size, gpus: int, gpu_types: Iterable[str]) -> Iterator[int]:
         """Return the nodes that have room for a task, in no order, some of them twice."""

@@ -27,6 +27,9 @@ from .packing import Place, Room, room_for, room_of
 #: ephemeral range, which starts at 32768.
 PORT_RANGE = (*range(20000, 32768), *range(10000, 20000))
 
+#: more than there can be of anything
+_NO_LIMIT = 1 << 62
+
 #: What is free on a node: beside GPUs, and how many GPUs of each type of which there are any.
 _Free = tuple[Size, tuple[tuple[str, int], ...]]
 
@@ -209,10 +212,17 @@ class Cluster:
         first = gang[0]
         return (
             gang.count(first) == len(gang)
+            and not self.shares_host_ports
             and any((*_size(first), first.gpus))
             and self.needs_room_only(first)
             and (self._types_are_apart or not first.gpus or first.gpu_type is not None)
         )
+
+    def count_room(self, demand: Demand) -> int:
+        """Count how many tasks of a kind, each of which asks for something, have room by themselves."""
+        self._file()
+        types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
+        return self._index.copies(_size(demand), demand.gpus, dict.fromkeys(types, _NO_LIMIT), _NO_LIMIT)
 
     def _may_hold_one(
         self,

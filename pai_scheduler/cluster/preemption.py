@@ -75,8 +75,8 @@ class PreemptionPlanner:
         self._cluster = cluster
         self._quota_accounting = quota_accounting
         self._before = before
-        #: what each job that was lifted holds altogether
-        self._amounts: dict[str, Amounts] = {}
+        #: what each job that was lifted holds altogether, and on each node
+        self._held: dict[str, tuple[Amounts, Sequence[tuple[Demand, Assignment]]]] = {}
 
     def needed(
         self,
@@ -134,19 +134,42 @@ class PreemptionPlanner:
         return sorted(kept, key=lambda holding: order[id(holding)])
 
     def _lift(self, holding: JobHolding) -> None:
+        amounts, parts = self._held_by(holding)
         self._before(holding.nodes)
-        for demand, assignment, _ in holding.tasks.values():
+        for demand, assignment in parts:
             self._cluster.release(demand, assignment)
-        self._quota_accounting.unbook(holding.virtual_cluster, holding.user, self._amounts_of(holding))
+        self._quota_accounting.unbook(holding.virtual_cluster, holding.user, amounts)
 
     def _put_back(self, holding: JobHolding) -> None:
+        amounts, parts = self._held_by(holding)
         self._before(holding.nodes)
-        for demand, assignment, _ in holding.tasks.values():
+        for demand, assignment in parts:
             self._cluster.occupy(demand, assignment)
-        self._quota_accounting.book(holding.virtual_cluster, holding.user, self._amounts_of(holding))
+        self._quota_accounting.book(holding.virtual_cluster, holding.user, amounts)
 
-    def _amounts_of(self, holding: JobHolding) -> Amounts:
-        known = self._amounts.get(holding.job_id)
+    def _held_by(self, holding: JobHolding) -> tuple[Amounts, Sequence[tuple[Demand, Assignment]]]:
+        known = self._held.get(holding.job_id)
         if known is None:
-            known = self._amounts[holding.job_id] = holding.amounts
+            known = self._held[holding.job_id] = holding.amounts, _by_node(holding)
         return known
+
+
+def _by_node(holding: JobHolding) -> list[tuple[Demand, Assignment]]:
+    """Return what a job holds, its tasks on one node as if they were one."""
+    together: dict[str, list[tuple[Demand, Assignment]]] = {}
+    for demand, assignment, _ in holding.tasks.values():
+        together.setdefault(assignment.node, []).append((demand, assignment))
+    return [parts[0] if len(parts) == 1 else _as_one(node, parts) for node, parts in together.items()]
+
+
+def _as_one(node: str, parts: Sequence[tuple[Demand, Assignment]]) -> tuple[Demand, Assignment]:
+    demands = [demand for demand, _ in parts]
+    demand = Demand(
+        sum([one.cpus for one in demands]),
+        sum([one.memory_mb for one in demands]),
+        sum([one.storage_gb for one in demands]),
+        sum([one.gpus for one in demands]),
+    )
+    gpus = tuple([index for _, one in parts for index in one.gpus])
+    ports = tuple([port for _, one in parts for ports in one.ports.values() for port in ports])
+    return demand, Assignment(node, gpus, {"": ports})

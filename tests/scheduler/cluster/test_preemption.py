@@ -12,6 +12,7 @@ from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.preemption import JobHolding, PreemptionPlanner
 from pai_scheduler.cluster.quota import Bound, QuotaAccounting
+from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.cluster.harness import port
 from tests.scheduler.making import make_demand, make_node
 
@@ -196,3 +197,28 @@ def test_what_a_gang_holds_is_the_sum_of_its_tasks() -> None:
     for place, amounts in enumerate((worker, worker, server, worker)):
         holding.tasks[place] = (make_demand(), Assignment("a"), amounts)
     assert holding.amounts == {"cpus": 7, "gpu:K80": 3}
+
+
+def test_tasks_on_one_node_are_lifted_and_put_back_together() -> None:
+    cluster = Cluster([make_node(cpus=8, gpus={"K80": 4}), make_node("b", cpus=8)], shares_host_ports=True)
+    quota_accounting = QuotaAccounting(cluster.nodes, [VirtualCluster("x", 100)])
+    demand = make_demand(2, gpus=1, ports=[PortRequest("web", 0, 1)])
+    placed = cluster.place([demand] * 3)
+    assert placed is not None
+    holding = JobHolding("j", "alice", "x", preemptible=True, since=0)
+    for place, assignment in enumerate(placed):
+        holding.tasks[place] = (demand, assignment, {"cpus": 2, "gpu:K80": 1})
+        quota_accounting.book("x", "alice", {"cpus": 2, "gpu:K80": 1})
+
+    def seen() -> tuple[object, ...]:
+        use = cluster.uses["a"]
+        free = {gpu_type: list(indices) for gpu_type, indices in use.gpus.items()}
+        return use.cpus, use.memory_mb, free, set(use.ports), dict(quota_accounting.used("x"))
+
+    before, lifted = seen(), []
+    found = PreemptionPlanner(cluster, quota_accounting).needed(
+        lambda: cluster.uses["a"].cpus == 8, [holding], lambda: lifted.append(seen())
+    )
+    assert found == [holding]
+    assert lifted == [(8, 10_000, {"K80": [0, 1, 2, 3]}, set(), {})]
+    assert seen() == before
