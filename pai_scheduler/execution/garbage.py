@@ -10,8 +10,8 @@ from contextlib import contextmanager
 #: After so many new objects Python looks for cycles in them, after so many such looks in those that stayed,
 #: and so on. With Python's own (700, 10, 10) the second kind took 9 to 17 ms with 10,000 busy nodes, with
 #: these 2 to 5, and all of them together a third less. The third kind looks at what is new since the last of
-#: its own, as the rest is left out: 17 to 26 ms with 30 instead of 8, 5 to 13 with 8, and no more in all.
-THRESHOLDS = 300, 3, 8
+#: its own, as the rest is left out: 17 to 26 ms with 30 instead of 3, 5 to 17 with 8, and no more in all.
+THRESHOLDS = 300, 3, 3
 
 
 #: So long what stayed is not looked at again.
