@@ -91,7 +91,12 @@ class AnsweringHandler(RequestHandler):
 
     def error_body(self, refusal: RequestError) -> Mapping[str, object]:
         """Return the JSON of a refusal."""
-        return refusal_body(refusal, self.language)
+        body: Error = {"code": refusal.code, "message": self.in_words(refusal.message)}
+        if refusal.code == "InvalidParametersError":
+            body["errors"] = [
+                {"path": error.path, "message": self.in_words(error.message)} for error in refusal.errors
+            ]
+        return body
 
     def log_exception(
         self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
@@ -99,10 +104,14 @@ class AnsweringHandler(RequestHandler):
         """Log our own failures, with a number that the caller is told; a refusal is the caller's business."""
         if isinstance(value, RequestError | HTTPError | Finish):
             return
-        self._incident = log_failure(
-            f"{self.request.method} {self.request.path}",
-            self.identified,
-            (typ, value, tb),  # type: ignore[arg-type]
+        self._incident = secrets.token_hex(4)
+        _log.error(
+            "%s %s failed (%s)",
+            self.request.method,
+            self.request.path,
+            self._incident,
+            exc_info=(typ, value, tb),  # type: ignore[arg-type]
+            extra={"user": self.identified.name if self.identified else None},
         )
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
@@ -131,28 +140,6 @@ class AnsweringHandler(RequestHandler):
         return failure(getattr(self, "_incident", "-"))
 
 
-def refusal_body(refusal: RequestError, language: str) -> Mapping[str, object]:
-    """Return the JSON of a refusal, in a language."""
-    body: Error = {"code": refusal.code, "message": refusal.message.in_locale(language)}
-    if refusal.code == "InvalidParametersError":
-        body["errors"] = [
-            {"path": error.path, "message": error.message.in_locale(language)} for error in refusal.errors
-        ]
-    return body
-
-
-def log_failure(
-    request: str,
-    principal: Principal | None,
-    error: tuple[type[BaseException], BaseException, TracebackType | None] | BaseException,
-) -> str:
-    """Log that we failed ourselves at `request` (`GET /path`); give the number under which it is."""
-    incident = secrets.token_hex(4)
-    user = principal.name if principal else None
-    _log.error("%s failed (%s)", request, incident, exc_info=error, extra={"user": user})
-    return incident
-
-
 def failure(incident: str) -> RequestError:
     """Return what is said where we failed ourselves; `incident` is what the log has it under."""
     return RequestError(
@@ -176,18 +163,13 @@ def log_request(handler: RequestHandler) -> None:
     if isinstance(handler, AnsweringHandler):
         handler.count(status, took if handler.timed else None)
         principal = handler.identified
-    request = handler.request
-    log_answer(str(request.method), request.path, status, took, principal)
-
-
-def log_answer(method: str, path: str, status: int, took: float, principal: Principal | None) -> None:
-    """Log an answer, and how many seconds it took."""
     level = logging.DEBUG if status < 400 else logging.INFO if status < 500 else logging.ERROR
     if not _access_log.isEnabledFor(level):
         return
+    request = handler.request
     about = {
-        "method": method,
-        "path": path,
+        "method": request.method,
+        "path": request.path,
         "status": status,
         "ms": round(1000 * took, 1),
         "user": principal.name if principal else None,

@@ -11,7 +11,6 @@ from .answering import log_request
 from .base_handlers import HandlerContext, UnknownPath
 from .openapi import as_json, as_yaml
 from .openapi_handlers import AS_JSON, AS_YAML
-from .quick_submits import QuickSubmits
 from .routes import ROUTES
 from .server import STREAMED
 from .webhdfs.handlers import WebHdfsHandler
@@ -22,7 +21,8 @@ def make_app(context: HandlerContext) -> Application:
     """Make the application that answers under `context.prefix`."""
     settings = {"context": context}
     prefix = re.escape(context.prefix)
-    bases = _bases(context)
+    # where OpenPAI's own proxy had it
+    bases = ("api/v1", "rest-server/api/v1") if context.openpai_compat else ("api/v1",)
     routes = [(rf"{prefix}{base}{path}/?", handler, settings) for base in bases for path, handler in ROUTES]
     routes += [
         (rf"{prefix}{path}", handler, settings)
@@ -42,13 +42,3 @@ def make_app(context: HandlerContext) -> Application:
     )
     app.settings.update({STREAMED: storage, AS_YAML: as_yaml, AS_JSON: as_json})
     return app
-
-
-def make_quick_submits(context: HandlerContext) -> QuickSubmits:
-    """Make what answers submits before the application sees them, at the same addresses."""
-    return QuickSubmits(context, [f"{context.prefix}{base}/jobs" for base in _bases(context)])
-
-
-def _bases(context: HandlerContext) -> tuple[str, ...]:
-    # where OpenPAI's own proxy had it
-    return ("api/v1", "rest-server/api/v1") if context.openpai_compat else ("api/v1",)

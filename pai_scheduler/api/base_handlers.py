@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -50,16 +49,11 @@ class HandlerContext:
         """Return the address of who asks; behind the Hub's proxy what that says, and nobody else."""
         connection = request.connection
         if self.prefix != "/":
-            return self.forwarded_peer(request.headers) or str(request.remote_ip)
+            forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
+            return forwarded or str(request.remote_ip)
         if isinstance(connection, HTTP1Connection) and (transport := connection.context) is not None:
             return str(getattr(transport, "address", (request.remote_ip,))[0])
         return str(request.remote_ip)
-
-    def forwarded_peer(self, headers: Mapping[str, str]) -> str:
-        """Return the address of who asks as the Hub's proxy tells it; empty: none does."""
-        if self.prefix == "/":
-            return ""
-        return headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
 
     async def holder_of(self, token: str, peer: str) -> Principal:
         """Return whose token this is; refuses nobody's, and slows down who guesses (at address `peer`)."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
+
+from tornado.httputil import HTTPServerRequest
 
 from pai_scheduler.job.jsontext import JsonTextError, loads_json
 from pai_scheduler.job.messages import Message, msg
@@ -14,19 +15,7 @@ from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import LONGEST_REASON
 
 
-class Request(Protocol):
-    """What of a request says what its body is: tornado's requests, and our own."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Return its headers; they are asked for as `Content-Type` is written here."""
-
-    @property
-    def body(self) -> bytes:
-        """Return the body."""
-
-
-def read_body(request: Request) -> Any:
+def read_body(request: HTTPServerRequest) -> Any:
     """Return the body's JSON value; refuses what cannot be read, naming line and column."""
     encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
@@ -60,7 +49,7 @@ def read_body(request: Request) -> Any:
         raise _unreadable(message) from None
 
 
-def read_object(request: Request) -> dict[str, Any]:
+def read_object(request: HTTPServerRequest) -> dict[str, Any]:
     """Return the body's JSON object; refuses any other value."""
     body = read_body(request)
     if not isinstance(body, dict):
@@ -68,7 +57,7 @@ def read_object(request: Request) -> dict[str, Any]:
     return body
 
 
-def read_fields(request: Request, *names: str) -> dict[str, Any]:
+def read_fields(request: HTTPServerRequest, *names: str) -> dict[str, Any]:
     """Return the body's JSON object, in which these are texts; refuses any other."""
     body = read_object(request)
     for name in names:
@@ -87,7 +76,7 @@ def _unreadable(message: Message) -> RequestError:
     return invalid_parameters(message, [SpecError("$", message)])
 
 
-def _media_type(request: Request) -> str:
+def _media_type(request: HTTPServerRequest) -> str:
     return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import yaml
 from msgspec import Meta
 
 from pai_scheduler.core.model import Job, State
 from pai_scheduler.job.messages import msg
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validate import SpecError, warnings
 from pai_scheduler.rest.errors import RequestError, conflict, invalid_parameters
 from pai_scheduler.rest.models import (
     AttemptInfo,
@@ -49,7 +50,6 @@ from .operations import (
 )
 from .paging import asked_page, whole_number, word
 from .present import Outlook
-from .submission import submit
 
 _JSON = "application/json"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
@@ -87,11 +87,15 @@ _SUBMISSION: Mapping[str, Any] = {
 
 class _SubmitHandler(ApiHandler):
     async def submit(self, owner: str, config: dict[str, Any]) -> None:
-        """Submit for `owner`, and say where the job is found."""
-        submitted = await submit(self.context, self.principal, owner, config)
-        for name, value in submitted.headers:
-            self.add_header(name, value)
-        self.answer(submitted.body, submitted.status)
+        """Submit for `owner`, and say where the job is found; RequestError where it is refused."""
+        accepted = await self.service.admission.submit(self.principal, owner, config)
+        name = accepted.name
+        for warning in (*warnings(config), *accepted.warnings):
+            # there may be anybody's URIs in it
+            self.add_header("X-Warning", str(warning).encode("unicode_escape").decode("ascii"))
+        place = f"api/v1/user/{quote(owner, safe='')}/jobs/{quote(name, safe='')}"
+        self.set_header("Location", self.context.prefix + place)
+        self.answer({"message": f"update job {name} successfully"}, 202)
 
 
 class _ListingHandler(_SubmitHandler, ListHandler):

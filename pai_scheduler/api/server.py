@@ -31,8 +31,6 @@ from tornado.web import Application
 
 from pai_scheduler.job.messages import Message, choose_locale, msg
 
-from .quick_submits import Limits, QuickConnection, QuickSubmits
-
 #: Bytes of the largest body that is read.
 MAX_BODY = 8 * 1024 * 1024
 #: Bytes of all bodies that are on their way: many of them, without a token too, fill no memory.
@@ -198,14 +196,6 @@ class _Server(HTTPServer):
     """Takes at most half as many connections as files may be open: with none left, nothing works at all."""
 
     _connected = 0
-    #: answers what it can of a connection before tornado has it; None: nothing
-    quick: QuickSubmits | None = None
-    limits: Limits
-
-    def initialize(self, *args: Any, **options: Any) -> None:
-        """Begin (tornado's constructors come here)."""
-        super().initialize(*args, **options)
-        self._quickly: set[QuickConnection] = set()
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
         """Take a connection, or close it at once."""
@@ -216,69 +206,22 @@ class _Server(HTTPServer):
         self._connected += 1
         if self._connected == most:
             _log.warning("there are %d connections, half as many as open files: no more are taken", most)
-        if self.quick is None:
-            super().handle_stream(stream, address)
-            return
-        # (nothing was read of the stream, which goes)
-        connection = stream.socket
-
-        def give_away(quickly: QuickConnection, begun: bytes) -> None:
-            self._quickly.discard(quickly)
-            theirs = _BegunStream(connection, begun, self.max_buffer_size, self.read_chunk_size)
-            super(_Server, self).handle_stream(theirs, address)
-
-        peer = str(address[0]) if address else ""
-        self._quickly.add(
-            QuickConnection(self.quick, connection, peer, self.limits, give_away, self._quick_one_closed)
-        )
-
-    def _quick_one_closed(self, quickly: QuickConnection) -> None:
-        self._quickly.discard(quickly)
-        self._connected -= 1
+        super().handle_stream(stream, address)
 
     def on_close(self, server_conn: object) -> None:
         """Forget a connection that was closed."""
         self._connected -= 1
         super().on_close(server_conn)
 
-    async def close_all_connections(self) -> None:
-        """Close all connections."""
-        for quickly in list(self._quickly):
-            quickly.close()
-        await super().close_all_connections()
-
-
-class _BegunStream(IOStream):
-    """A connection of which `begun` was read before."""
-
-    def __init__(self, connection: socket.socket, begun: bytes, most: int | None, chunk: int | None) -> None:
-        super().__init__(connection, max_buffer_size=most, read_chunk_size=chunk)
-        self._begun = begun
-
-    def read_from_fd(self, buf: bytearray | memoryview) -> int | None:
-        """Read what was read before, then the rest."""
-        if not self._begun:
-            return super().read_from_fd(buf)
-        size = min(len(buf), len(self._begun))
-        buf[:size], self._begun = self._begun[:size], self._begun[size:]
-        return size
-
 
 def _too_large() -> Message:
     return msg("The body is too large: {limit} MiB at most.", limit=MAX_BODY // 1024 // 1024)
 
 
-def serve(
-    app: Application,
-    sockets: Sequence[socket.socket],
-    handover: Handover | None = None,
-    quick: QuickSubmits | None = None,
-) -> HTTPServer:
+def serve(app: Application, sockets: Sequence[socket.socket], handover: Handover | None = None) -> HTTPServer:
     """Answer on `sockets` from now on. `X-Forwarded-Proto` is believed: the Hub's proxy sets it."""
-    bounded = BoundedServer(app, handover)
     # (how long a body may take, each request sees to itself)
-    server = _Server(bounded, **{**reading(), "body_timeout": None})
-    server.quick, server.limits = quick, Limits(_IDLE_SECONDS, _BODY_SECONDS, bounded.hold)
+    server = _Server(BoundedServer(app, handover), **{**reading(), "body_timeout": None})
     server.add_sockets(sockets)
     return server
 

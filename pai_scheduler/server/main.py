@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from tornado.httpserver import HTTPServer
 
-from pai_scheduler.api.app import make_app, make_quick_submits
+from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
 from pai_scheduler.api.base_handlers import HandlerContext
 from pai_scheduler.api.server import STREAMED, serve
@@ -215,7 +215,7 @@ async def _run(options: argparse.Namespace) -> None:
                 options, data_dir / STORAGE_FOLDER, storage_account(options), place.prefix, service.monitor
             ) as servers:
                 handover = TransferHandover(context, app.settings[STREAMED], servers)
-                server = serve(app, sockets, handover, make_quick_submits(context))
+                server = serve(app, sockets, handover)
                 leave_out_what_is_there()
                 _log.info("ready at %s, engine %s, data in %s", address, options.engine, data_dir)
                 await stopping.wait()

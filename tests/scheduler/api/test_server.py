@@ -77,3 +77,19 @@ async def test_a_file_may_be_larger_than_any_body_of_the_api(scheduler: RunningS
         # and only there
         for elsewhere in ("/webhdfs/v2/alice/large", "/webhdfs/v10", "/api/v1/webhdfs/v1/alice/large"):
             assert (await alice.put(elsewhere, content=contents)).status_code == 413
+
+
+async def test_a_job_is_kept_whose_sender_does_not_wait_for_the_answer(
+    scheduler: RunningScheduler, http: httpx.AsyncClient
+) -> None:
+    host, port = scheduler.url.removeprefix("http://").split(":")
+    _, writer = await asyncio.open_connection(host, int(port))
+    body = _job_of(400, "left-behind")
+    writer.write(
+        b"POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token-of-alice\r\n"
+        b"Content-Length: %d\r\n\r\n" % len(body) + body
+    )
+    await writer.drain()
+    writer.close()
+    while (await http.get("/user/alice/jobs/left-behind")).status_code != 200:  # noqa: ASYNC110 - only the API tells
+        await asyncio.sleep(0.01)
