@@ -11,12 +11,13 @@ from pai_scheduler.cluster.definition import (
     DEFAULT_MIN_FREE_MB,
     DEFAULT_OVERTAKE_LIMIT,
     DEFAULT_SCHEDULES_PER_USER,
+    DEFAULT_STORAGE_GB,
     DEFAULT_STREAMS_PER_USER,
     LogKeeping,
     parse_definition,
 )
 from pai_scheduler.cluster.definition_fields import DefinitionError
-from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB
+from pai_scheduler.cluster.gang import DEFAULT_STORAGE_REQUEST_GB
 from pai_scheduler.core.machine import CoreSettings
 
 from .environment import PageError
@@ -40,7 +41,12 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
         ),
     },
     "defaults": {
-        "storageGB": (DEFAULT_STORAGE_GB, "scratch disk of a task that names none"),
+        "storageGB": (DEFAULT_STORAGE_GB, "disk limit of a task that names no `storageGB`"),
+        "storageRequestGB": (
+            DEFAULT_STORAGE_REQUEST_GB,
+            "disk that is reserved for such a task when it is placed, at most `storageGB`; a task that names "
+            "`storageGB` reserves all of it",
+        ),
         "overtakeLimit": (DEFAULT_OVERTAKE_LIMIT, "how often a waiting job may be overtaken"),
         "logs": (
             f"{{maxMBPerTask: {LogKeeping().max_mb_per_task}, keepDays: {LogKeeping().keep_days}}}",

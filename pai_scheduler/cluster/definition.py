@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 from pai_scheduler.job.messages import msg
 
 from .definition_fields import DefinitionError, read_list, read_mapping, read_number
-from .gang import DEFAULT_STORAGE_GB
+from .gang import DEFAULT_STORAGE_REQUEST_GB
 from .gpu_links import Group, read_gpu_links
 from .node import Gpu, Node, NodeState
 from .registries import Registries
 from .shared_folders import SharedFolder, read_shared_folders
 
+#: OpenPAI gave a container no disk limit.
+DEFAULT_STORAGE_GB = 20
 DEFAULT_STREAMS_PER_USER = 200
 _PATTERN = re.compile(r"[A-Za-z0-9*?._-]+(:[0-9*?]+)?")
 _RACK = re.compile(r"[A-Za-z0-9._/-]{1,64}")
@@ -143,7 +145,9 @@ class Definition:
     virtual_clusters: Mapping[str, VirtualCluster] = field(
         default_factory=lambda: {"default": VirtualCluster("default", 100.0)}
     )
+    #: GB of disk that a task may write which names none, and that are reserved for it
     default_storage_gb: int = DEFAULT_STORAGE_GB
+    storage_request_gb: int = DEFAULT_STORAGE_REQUEST_GB
     logs: LogKeeping = LogKeeping()
     #: logs and job events that one user may follow at once
     streams_per_user: int = DEFAULT_STREAMS_PER_USER
@@ -169,7 +173,7 @@ def parse_definition(document: object) -> Definition:
     places = ("nodes", "defaults", "virtualClusters", "registries", "sharedFolders")
     top = read_mapping(document if document is not None else {}, "", places)
     known = (
-        *("storageGB", "overtakeLimit", "debugHoldSeconds", "logs"),
+        *("storageGB", "storageRequestGB", "overtakeLimit", "debugHoldSeconds", "logs"),
         *("streamsPerUser", "jobsPerUser", "schedulesPerUser", "maxMountGB", "minFreeMB"),
         "maintenanceNoticeSeconds",
     )
@@ -180,6 +184,16 @@ def parse_definition(document: object) -> Definition:
         value = read_number(defaults, key, "defaults.", least=least)
         return otherwise if value is None else value
 
+    storage_gb = default("storageGB", DEFAULT_STORAGE_GB, 0)
+    request_gb = default("storageRequestGB", min(DEFAULT_STORAGE_REQUEST_GB, storage_gb), 0)
+    if request_gb > storage_gb:
+        text = msg(
+            "storageRequestGB ({request}) is above storageGB ({limit}), which a task may write at most. "
+            "Lower it, or raise storageGB.",
+            request=request_gb,
+            limit=storage_gb,
+        )
+        raise DefinitionError("defaults.storageRequestGB", text)
     names = [node.name for node in nodes]
     for i, name in enumerate(names):
         if name in names[:i]:
@@ -187,7 +201,8 @@ def parse_definition(document: object) -> Definition:
     return Definition(
         tuple(nodes),
         _virtual_clusters(top.get("virtualClusters", {"default": {"capacity": 100}})),
-        default("storageGB", DEFAULT_STORAGE_GB, 0),
+        storage_gb,
+        request_gb,
         _log_keeping(defaults.get("logs", {})),
         default("streamsPerUser", DEFAULT_STREAMS_PER_USER, 1),
         default("jobsPerUser", DEFAULT_JOBS_PER_USER, 1),

@@ -9,16 +9,18 @@ from pai_scheduler.job.spec import JobSpec, PortRequest, TaskRole
 
 from .demand import Demand
 
-#: OpenPAI gave a container no disk limit; ours is the cluster's default, set in its definition.
-DEFAULT_STORAGE_GB = 20
+#: GB of disk that a task reserves which names none; its limit is another matter (`Definition`)
+DEFAULT_STORAGE_REQUEST_GB = 1
 
 
-def role_demand(spec: JobSpec, role: TaskRole, default_storage_gb: int = DEFAULT_STORAGE_GB) -> Demand:
+def role_demand(
+    spec: JobSpec, role: TaskRole, storage_request_gb: int = DEFAULT_STORAGE_REQUEST_GB
+) -> Demand:
     """Return what each task of a role needs."""
     return Demand(
         cpus=role.cpu_number,
         memory_mb=role.memory_mb,
-        storage_gb=default_storage_gb if role.storage_gb is None else role.storage_gb,
+        storage_gb=storage_request_gb if role.storage_gb is None else role.storage_gb,
         gpus=role.gpu_number,
         gpu_type=spec.gpu_type if role.gpu_number else None,
         ports=role.all_ports,
@@ -26,7 +28,7 @@ def role_demand(spec: JobSpec, role: TaskRole, default_storage_gb: int = DEFAULT
     )
 
 
-def gang_of(spec: JobSpec, default_storage_gb: int = DEFAULT_STORAGE_GB) -> Sequence[Demand]:
+def gang_of(spec: JobSpec, storage_request_gb: int = DEFAULT_STORAGE_REQUEST_GB) -> Sequence[Demand]:
     """Return the demands of all tasks of a job: of many jobs that ask for the same, the same object."""
     spreads = spec.spread and spec.total_tasks > 1
     asked = tuple(
@@ -34,7 +36,7 @@ def gang_of(spec: JobSpec, default_storage_gb: int = DEFAULT_STORAGE_GB) -> Sequ
             role.task_number,
             role.cpu_number,
             role.memory_mb,
-            default_storage_gb if role.storage_gb is None else role.storage_gb,
+            storage_request_gb if role.storage_gb is None else role.storage_gb,
             role.gpu_number,
             role.ports,
             role.name if spreads else "",

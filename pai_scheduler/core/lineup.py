@@ -39,11 +39,11 @@ class Lineup:
     def __init__(
         self,
         dispatcher: Dispatcher,
-        default_storage_gb: int,
+        storage_request_gb: int,
         run_ms: Callable[[JobSpec], int | None],
         turn: Callable[[str, JobSpec, int], int | None],
     ) -> None:
-        self._dispatcher, self._storage_gb = dispatcher, default_storage_gb
+        self._dispatcher, self._storage_gb = dispatcher, storage_request_gb
         self._run_ms, self._turn = run_ms, turn
         clusters = dispatcher.quota_accounting.clusters.values()
         self._shorter_first = {cluster.name for cluster in clusters if cluster.shorter_first}

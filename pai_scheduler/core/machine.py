@@ -14,12 +14,13 @@ from pai_scheduler.cluster.definition import (
     DEFAULT_DEBUG_HOLD_SECONDS,
     DEFAULT_MAINTENANCE_NOTICE_SECONDS,
     DEFAULT_OVERTAKE_LIMIT,
+    DEFAULT_STORAGE_GB,
     ShortestRemaining,
     VirtualCluster,
 )
 from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
-from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
+from pai_scheduler.cluster.gang import DEFAULT_STORAGE_REQUEST_GB, gang_of, role_demand
 from pai_scheduler.cluster.maintenance import Maintenance
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.queue import Queue
@@ -61,7 +62,9 @@ class CoreSettings:
     """What an administrator may set. Seconds and GB."""
 
     kill_grace_seconds: float = 10.0
+    #: disk limit of a task that names none, and how much of it is reserved when it is placed
     default_storage_gb: int = DEFAULT_STORAGE_GB
+    storage_request_gb: int = DEFAULT_STORAGE_REQUEST_GB
     #: how often a waiting job may be overtaken before resources are kept for it
     overtake_limit: int = DEFAULT_OVERTAKE_LIMIT
     #: how long a failed task of a debugged job keeps its container
@@ -91,7 +94,7 @@ class Core:
         self.timers = Timers()
         #: where service decides who comes first
         self.services = ServiceWatch(
-            self.dispatcher, self.timers, self.likely_run_ms, self.settings.default_storage_gb
+            self.dispatcher, self.timers, self.likely_run_ms, self.settings.storage_request_gb
         )
         self._latest = 0
 
@@ -117,7 +120,7 @@ class Core:
         """
         outcome = Outcome()
         self.dispatcher.usage.restore(usages or {})
-        lineup = Lineup(self.dispatcher, self.settings.default_storage_gb, self.run_ms, self.turn)
+        lineup = Lineup(self.dispatcher, self.settings.storage_request_gb, self.run_ms, self.turn)
         for job in sorted(jobs, key=attrgetter("order")):
             self.jobs[job.id] = job
             theirs = self._unended.get(job.user)
@@ -201,7 +204,7 @@ class Core:
 
     def demand(self, job: Job, task: Task) -> Demand:
         """Return what a task was given."""
-        return role_demand(job.spec, job.spec.role(task.ref.role), self.settings.default_storage_gb)
+        return role_demand(job.spec, job.spec.role(task.ref.role), self.settings.storage_request_gb)
 
     def run_seconds(self, spec: JobSpec) -> int | None:
         """Return how long an attempt may run: as the job says, at most as its virtual cluster allows."""
@@ -493,7 +496,7 @@ class Core:
             job.id,
             job.user,
             job.spec.virtual_cluster,
-            gang_of(job.spec, self.settings.default_storage_gb),
+            gang_of(job.spec, self.settings.storage_request_gb),
             job.rank,
             preemptible=job.spec.preemptible,
             overtaken=job.overtaken,

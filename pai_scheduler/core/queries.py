@@ -121,7 +121,7 @@ def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[st
 
     `others`: the other virtual clusters that are open to the user.
     """
-    gang = gang_of(spec, core.settings.default_storage_gb)
+    gang = gang_of(spec, core.settings.storage_request_gb)
     core.dispatcher.now = max(core.dispatcher.now, now)
     found = _feasibility(core, user, spec, gang)
     reason = found.reason
@@ -203,7 +203,7 @@ def start_of_waiting(core: Core, job_id: str, now: int) -> int | None:
 def _start_of_retry(core: Core, job: Job) -> int | None:
     """Return when the next attempt of a job begins, if it would start at once then; None: who knows."""
     spec = job.spec
-    found = _feasibility(core, job.user, spec, gang_of(spec, core.settings.default_storage_gb))
+    found = _feasibility(core, job.user, spec, gang_of(spec, core.settings.storage_request_gb))
     return job.not_before if found.fits is Fits.NOW else None
 
 

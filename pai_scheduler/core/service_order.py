@@ -55,9 +55,9 @@ class Service(NamedTuple):
         return self.had < self.uncounted
 
 
-def rate_of(spec: JobSpec, default_storage_gb: int) -> int:
+def rate_of(spec: JobSpec, storage_request_gb: int) -> int:
     """Return what a job has in one ms in which it has its resources; 1 or more."""
-    return max(1, round(sum(weight(demand) for demand in gang_of(spec, default_storage_gb))))
+    return max(1, round(sum(weight(demand) for demand in gang_of(spec, storage_request_gb))))
 
 
 def turn(policy: Policy, service: Service) -> int:

@@ -22,12 +22,12 @@ class ServiceWatch:
     """Looks at jobs when they are put in line, start, or have had so much that it matters."""
 
     def __init__(
-        self, dispatcher: Dispatcher, timers: Timers, likely_run_ms: LikelyRun, default_storage_gb: int
+        self, dispatcher: Dispatcher, timers: Timers, likely_run_ms: LikelyRun, storage_request_gb: int
     ) -> None:
         self._dispatcher = dispatcher
         self._timers = timers
         self._likely_run_ms = likely_run_ms
-        self._default_storage_gb = default_storage_gb
+        self._storage_request_gb = storage_request_gb
 
     def policy(self, spec: JobSpec) -> Policy | None:
         """Return what decides in a job's virtual cluster; None: something else than service."""
@@ -94,7 +94,7 @@ class ServiceWatch:
     def account(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
         """Count what an attempt had that is over, where that matters."""
         if self.policy(job.spec) is not None:
-            rate = service_order.rate_of(job.spec, self._default_storage_gb)
+            rate = service_order.rate_of(job.spec, self._storage_request_gb)
             job.attained += rate * (time - attempt.created)
             outcome.jobs[job.id] = job
 
@@ -105,7 +105,7 @@ class ServiceWatch:
         self, user: str, spec: JobSpec, had: int = 0, uncounted: int = 0, run_ms: int = 0
     ) -> Service:
         """Return the service of a job that had so much before, and has its resources for `run_ms` by now."""
-        rate = service_order.rate_of(spec, self._default_storage_gb)
+        rate = service_order.rate_of(spec, self._storage_request_gb)
         had += rate * run_ms
         likely = self._likely_run_ms(user, spec, had // rate)
         needed_ms = 1000 * order.ASSUMED_RUN_SECONDS if likely is None else likely

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
         try:
             now = round(1000 * time.time())
             recorded = store.recorded_jobs(options.begin, options.end)
-            counted = Export(recorded, now, definition.default_storage_gb, anonymous=options.anonymous)
+            counted = Export(recorded, now, definition.storage_request_gb, anonymous=options.anonymous)
             with writing(options.file) as file:
                 written = write_trace(file, counted)
         finally:
@@ -57,11 +57,11 @@ class Export:
     """
 
     def __init__(
-        self, recorded: Iterable[RecordedJob], now: int, default_storage_gb: int, *, anonymous: bool
+        self, recorded: Iterable[RecordedJob], now: int, storage_request_gb: int, *, anonymous: bool
     ) -> None:
         self._recorded = recorded
         self._now = now
-        self._default_storage_gb = default_storage_gb
+        self._storage_request_gb = storage_request_gb
         self._anonymous = anonymous
         self._users: dict[str, str] = {}
         self._programs: dict[tuple[str, tuple[str, ...]], str] = {}
@@ -89,7 +89,7 @@ class Export:
                         role.gpu_number,
                         role.cpu_number,
                         role.memory_mb,
-                        self._default_storage_gb if role.storage_gb is None else role.storage_gb,
+                        self._storage_request_gb if role.storage_gb is None else role.storage_gb,
                     )
                     for role in spec.task_roles
                 ),

@@ -116,7 +116,7 @@ def _replay(
     definition = cluster.definition
     settings = CoreSettings(
         kill_grace_seconds=0,
-        default_storage_gb=definition.default_storage_gb,
+        storage_request_gb=definition.storage_request_gb,
         overtake_limit=NEVER if options.without_ends else definition.overtake_limit,
     )
     return replay(

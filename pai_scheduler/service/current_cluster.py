@@ -44,6 +44,7 @@ class CurrentCluster:
         self._settings = CoreSettings(
             kill_grace_seconds,
             definition.default_storage_gb,
+            definition.storage_request_gb,
             definition.overtake_limit,
             definition.debug_hold_seconds,
             definition.maintenance_notice_seconds,

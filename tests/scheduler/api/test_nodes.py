@@ -54,6 +54,41 @@ async def test_on_a_closed_node_what_runs_goes_on_and_nothing_starts_until_it_is
         await alice.stop("alice", "runs")
 
 
+async def test_a_small_disk_is_filled_by_what_tasks_ask_for_not_by_what_they_might_write(
+    own_scheduler: StartScheduler,
+) -> None:
+    file = (
+        "{nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 5}], defaults: {storageRequestGB: %d}}"
+    )
+    own = own_scheduler(cluster=file % 1)
+    silent, named = hello_job("silent", "sleep 600"), hello_job("named", "sleep 600")
+    silent["taskRoles"][0]["taskNumber"] = 4
+    named["taskRoles"][0]["storageGB"] = 2
+    async with checked(Client(own.url, "token-of-alice")) as alice:
+        await alice.submit(silent)
+        await _wait_for(alice, "silent", "running")
+        (node,) = await alice.nodes()
+        assert node["used"]["storageGB"] == 4
+        await alice.submit(named)
+        reason = str((await alice.job("alice", "named"))["jobStatus"]["waitingReason"])
+        assert "2 GB of storage" in reason
+        named["taskRoles"][0]["storageGB"] = 0
+        named["jobName"] = "none"
+        await alice.submit(named)
+        await _wait_for(alice, "none", "running")
+        (node,) = await alice.nodes()
+        assert node["used"]["storageGB"] == 4
+        # what runs is counted by the file that holds now
+        own.kill()
+        (own.folder / "cluster.yaml").write_text(file % 0)
+        own.start()
+        await _wait_for(alice, "named", "running")
+        (node,) = await alice.nodes()
+        assert node["used"]["storageGB"] == 2
+        for job in ("silent", "named", "none"):
+            await alice.stop("alice", job)
+
+
 async def test_who_may_not_and_what_is_not_known_is_refused(alice: Client, root: Client) -> None:
     for client, name, reason, status, code in (
         (alice, "node-a", "why", 403, "ForbiddenUserError"),

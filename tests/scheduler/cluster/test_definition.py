@@ -63,6 +63,23 @@ def test_what_logs_and_streams_may_cost_can_be_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("defaults", "limit", "request_gb"),
+    [
+        ("{}", 20, 1),
+        ("{storageGB: 0}", 0, 0),
+        ("{storageGB: 5}", 5, 1),
+        ("{storageRequestGB: 20}", 20, 20),
+        ("{storageGB: 5, storageRequestGB: 0}", 5, 0),
+    ],
+)
+def test_a_task_that_names_no_disk_reserves_one_gb_or_what_the_file_says(
+    defaults: str, limit: int, request_gb: int
+) -> None:
+    definition = parse(f"defaults: {defaults}")
+    assert (definition.default_storage_gb, definition.storage_request_gb) == (limit, request_gb)
+
+
+@pytest.mark.parametrize(
     ("text", "path", "words"),
     [
         ("[]", "the file", "mapping"),
@@ -112,6 +129,9 @@ def test_what_logs_and_streams_may_cost_can_be_said() -> None:
         ("nodes: [{name: a, memory: 1}]", "nodes[0].memory", "memoryMB"),
         ("defaults: {storage: 1}", "defaults.storage", "storageGB"),
         ("defaults: {storageGB: a lot}", "defaults.storageGB", "whole number"),
+        ("defaults: {storageRequestGB: -1}", "defaults.storageRequestGB", "0 or more"),
+        ("defaults: {storageRequestGB: 21}", "defaults.storageRequestGB", "(21) is above storageGB (20)"),
+        ("defaults: {storageGB: 2, storageRequestGB: 3}", "defaults.storageRequestGB", "raise storageGB"),
         ("virtualClusters: [default]", "virtualClusters", "mapping"),
         ("virtualClusters: {default: 60}", "virtualClusters.default", "mapping"),
         ("virtualClusters: {default: {}}", "virtualClusters.default.capacity", "0 to 100"),

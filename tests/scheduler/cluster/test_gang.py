@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pai_scheduler.cluster.gang import gang_of, role_demand
 from pai_scheduler.job.spec import PortRequest
-from tests.scheduler.making import make_config, make_role, make_spec
+from tests.scheduler.making import make_role, make_spec
 
 
 def test_a_gang_has_one_demand_for_each_task_in_the_order_of_roles() -> None:
@@ -24,11 +24,13 @@ def test_every_task_asks_for_the_ports_that_every_role_has() -> None:
     assert {port.label for port in role_demand(spec, spec.role("main")).ports} == {"http", "ssh"}
 
 
-def test_a_role_that_says_nothing_of_storage_gets_the_clusters_default() -> None:
-    config = make_config()
-    del config["taskRoles"][0]["storageGB"]
-    spec = make_spec(*config["taskRoles"])
-    assert [demand.storage_gb for demand in gang_of(spec, 33)] == [33]
+def test_a_role_that_says_nothing_of_storage_reserves_the_clusters_default_and_others_what_they_say() -> None:
+    silent = make_role("silent")
+    del silent["storageGB"]
+    spec = make_spec(silent, make_role("none", storage_gb=0), make_role("much", storage_gb=50))
+    assert [demand.storage_gb for demand in gang_of(spec, 3)] == [3, 0, 50]
+    assert [demand.storage_gb for demand in gang_of(spec)] == [1, 0, 50]
+    assert role_demand(spec, spec.role("silent"), 3) == gang_of(spec, 3)[0]
 
 
 def test_roles_without_gpus_do_not_care_for_the_jobs_gpu_type() -> None:

@@ -402,13 +402,14 @@ async def test_a_debugged_job_is_held_when_it_fails_and_no_other(pad: Pad) -> No
     assert [launch.hold_on_failure for launch in pad.engine.launches] == [True, False]
 
 
-async def test_a_task_that_names_no_disk_has_the_clusters_default(pad: Pad) -> None:
+async def test_a_task_that_names_no_disk_may_write_the_clusters_default_and_reserves_little(pad: Pad) -> None:
     role = make_role()
     del role["storageGB"]
     pad.submit(role, make_role("none", storage_gb=0))
     await pad.idle()
-    default = pad.world.core.settings.default_storage_gb
-    assert [launch.storage_gb for launch in pad.engine.launches] == [default, 0]
+    assert [launch.storage_gb for launch in pad.engine.launches] == [20, 0]
+    (use,) = pad.world.core.cluster.uses.values()
+    assert use.node.storage_gb - use.storage_gb == 1
 
 
 async def put(files: Files, path: str, contents: bytes = b"x") -> None:

@@ -33,14 +33,14 @@ def test_a_recorded_job_becomes_one_of_a_trace() -> None:
     del roles[1]["storageGB"]
     extras = {"maxRunSeconds": 90, "preemptible": False}
     one = record("train", "bob", 3000, 8000, roles=roles, gpuType="P100", extras=extras)
-    assert list(Export([one], 9000, 20, anonymous=False)) == [
+    assert list(Export([one], 9000, 3, anonymous=False)) == [
         TraceJob(
             "bob/train",
             "bob",
             "default",
             1000,
             5000,
-            (TraceRole(2, 0, 4, 500, 7), TraceRole(3, 2, 1, 100, 20)),
+            (TraceRole(2, 0, 4, 500, 7), TraceRole(3, 2, 1, 100, 3)),
             "P100",
             60,
             90,
