@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .widgets import JobForm as JobForm
     from .widgets import JobMonitor as JobMonitor
     from .widgets import JobTable as JobTable
+    from .widgets import NotSubmittedError as NotSubmittedError
 
 #: Public name → module. Loaded when first asked for: the server needs no widgets, a kernel needs no server.
 _LAZY = {
@@ -22,10 +23,19 @@ _LAZY = {
     "JobForm": ".widgets",
     "JobMonitor": ".widgets",
     "JobTable": ".widgets",
+    "NotSubmittedError": ".widgets",
     "PAIExtension": ".extension",
 }
 
-__all__ = ["ClusterView", "FileExplorer", "JobForm", "JobMonitor", "JobTable", "PAIExtension"]
+__all__ = [
+    "ClusterView",
+    "FileExplorer",
+    "JobForm",
+    "JobMonitor",
+    "JobTable",
+    "NotSubmittedError",
+    "PAIExtension",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,16 @@ from .cluster_view import ClusterView as ClusterView
 from .explorer.file_explorer import FileExplorer as FileExplorer
 from .form import unique_name as unique_name
 from .job_form import JobForm as JobForm
+from .job_form import NotSubmittedError as NotSubmittedError
 from .job_monitor import JobMonitor as JobMonitor
 from .job_table import JobTable as JobTable
 
-__all__ = ["ClusterView", "FileExplorer", "JobForm", "JobMonitor", "JobTable", "unique_name"]
+__all__ = [
+    "ClusterView",
+    "FileExplorer",
+    "JobForm",
+    "JobMonitor",
+    "JobTable",
+    "NotSubmittedError",
+    "unique_name",
+]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from html import escape
+from typing import TypeAlias
 
 import ipywidgets as widgets
 
 from pai_scheduler.client.cli.show import nodes_table
-from pai_scheduler.client.rest import Client
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
 
 from .cluster_rules import maintenance, rules
@@ -18,6 +19,9 @@ from .free import free_amount, gpu_counts
 from .language import Language
 from .look import notice, show
 from .top import TopWidget
+
+#: The virtual clusters and the machines, as the REST API has them.
+_Seen: TypeAlias = tuple[dict[str, VirtualClusterInfo], list[NodeInfo]]
 
 
 class ClusterView(TopWidget):
@@ -29,9 +33,7 @@ class ClusterView(TopWidget):
 
     def __init__(self, client: Client | None = None, locale: str | None = None, *, gap: float = GAP) -> None:
         super().__init__(client, locale)
-        #: The machines and the virtual clusters that are shown, as the REST API has them.
-        self.nodes: list[NodeInfo] = []
-        self.virtual_clusters: dict[str, VirtualClusterInfo] = {}
+        self._seen: _Seen | None = None
         self.trouble = widgets.HTML()
         self.totals = widgets.HTML(notice(self.say("Looking at the cluster …")))
         self.maintenance = widgets.HTML()
@@ -44,6 +46,19 @@ class ClusterView(TopWidget):
         )
 
     @property
+    def nodes(self) -> list[NodeInfo]:
+        """Return the machines that are shown, as the REST API has them.
+
+        Raises ApiError, UnreachableError where they are not known yet and cannot be asked for.
+        """
+        return self._known()[1]
+
+    @property
+    def virtual_clusters(self) -> dict[str, VirtualClusterInfo]:
+        """Return the virtual clusters that are shown, by name; form and errors as of `nodes`."""
+        return self._known()[0]
+
+    @property
     def free(self) -> dict[str, int]:
         """Return what nobody has: "cpus", "memoryMB", and each type of GPU by its name."""
         return {
@@ -53,26 +68,39 @@ class ClusterView(TopWidget):
         }
 
     def __repr__(self) -> str:
-        return f"ClusterView(free={self.free!r})" if self.nodes else "ClusterView()"
+        return f"ClusterView(free={self.free!r})" if self._seen else "ClusterView()"
 
     def as_text(self) -> str:
         """Return the machines as `pai nodes` prints them."""
-        return (
-            nodes_table(self.nodes, self.say.locale) if self.nodes else self.say("Looking at the cluster …")
-        )
+        try:
+            return nodes_table(self.nodes, self.say.locale)
+        except (ApiError, UnreachableError) as error:
+            return str(error)
+
+    def _known(self) -> _Seen:
+        if self._seen is None:
+            self._take(seen := self._ask_now(_ask))
+            return seen
+        return self._seen
 
     async def _look(self) -> None:
-        self.virtual_clusters, self.nodes = await asyncio.gather(
-            self.client.virtual_clusters(), self.client.nodes()
-        )
-        self.totals.value = totals(self.say, self.nodes)
-        self.maintenance.value = maintenance(self.say, self.nodes)
-        self.machines.value = machines(self.say, self.nodes)
-        self.shares.value = shares(self.say, self.virtual_clusters)
+        self._take(await _ask(self.client))
+
+    def _take(self, seen: _Seen) -> None:
+        self._seen = seen
+        clusters, nodes = seen
+        self.totals.value = totals(self.say, nodes)
+        self.maintenance.value = maintenance(self.say, nodes)
+        self.machines.value = machines(self.say, nodes)
+        self.shares.value = shares(self.say, clusters)
 
     def _show_trouble(self, sentence: str | None) -> None:
         self.trouble.value = notice(sentence, "warning") if sentence else ""
         show(self.trouble, bool(sentence))
+
+
+async def _ask(client: Client) -> _Seen:
+    return await asyncio.gather(client.virtual_clusters(), client.nodes())
 
 
 def totals(say: Language, nodes: Sequence[NodeInfo]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import html
 from collections.abc import Mapping
@@ -37,6 +38,10 @@ from .top import TopWidget
 _PLACE_OF_CODE = {"ConflictJobError": "$.jobName", "NoVirtualClusterError": "$.virtualCluster"}
 
 _KIND_OF_FIT: dict[str, Kind] = {"now": "success", "later": "warning", "never": "error"}
+
+
+class NotSubmittedError(RuntimeError):
+    """A form's job was not submitted, or nobody knows: what is missing or wrong, or why it was refused."""
 
 
 class JobForm(TopWidget):
@@ -163,10 +168,13 @@ class JobForm(TopWidget):
         told = self.say("To put right before the job can be submitted: {count}", count=count)
         return f"{text}\n{told}"
 
-    async def submit(self) -> JobMonitor | None:
-        """Submit as the button does, the code first: the job's monitor appears beneath, or what is wrong."""
-        if self.submit_button.disabled:
-            return None
+    async def submit(self) -> JobMonitor:
+        """Submit as the button does, the code first; return the job's monitor, which appears beneath.
+
+        Raises `NotSubmittedError` with what is missing or wrong, or where nobody knows whether it arrived.
+        """
+        if (obstacle := self._unsubmittable()) is not None:
+            raise NotSubmittedError(obstacle)
         self._submitting, self._broken_off = True, False
         self._show_submit_state()
         if self.code.names_anew:
@@ -176,31 +184,25 @@ class JobForm(TopWidget):
         try:
             name = await self._sending
         except ApiError as error:
-            self._refused(error, version)
-            return None
+            raise NotSubmittedError(self._refused(error, version)) from error
         except CodeError as error:
-            self._tell_not_submitted(self.say.of(error.message))
-            return None
+            raise NotSubmittedError(self._tell_not_submitted(self.say.of(error.message))) from error
         except FilesError as error:
-            self._tell_not_submitted(error.in_locale(self.say.locale))
-            return None
+            raise NotSubmittedError(self._tell_not_submitted(error.in_locale(self.say.locale))) from error
         except asyncio.CancelledError:
             if not self._broken_off:
                 raise
-            self._tell(notice(self.say("Broken off. Submit again, and it goes on where it was."), "warning"))
-            return None
+            words = self.say("Broken off. Submit again, and it goes on where it was.")
+            self._tell(notice(words, "warning"))
+            raise NotSubmittedError(words) from None
         except UnreachableError as error:
-            self._tell(
-                notice(
-                    self.say(
-                        "It is not known whether the job arrived: {error}. Press the button again: "
-                        "a job of the same name never runs twice.",
-                        error=error,
-                    ),
-                    "error",
-                )
+            words = self.say(
+                "It is not known whether the job arrived: {error}. Press the button again: "
+                "a job of the same name never runs twice.",
+                error=error,
             )
-            return None
+            self._tell(notice(words, "error"))
+            raise NotSubmittedError(words) from error
         finally:
             self._submitting = False
             self._show_submit_state()
@@ -250,7 +252,27 @@ class JobForm(TopWidget):
             self.model.edit(("jobName",), self._own_name, self)
 
     def _start_submit(self) -> None:
-        self._background.spawn(self.submit(), "pai-submit")
+        self._background.spawn(self._submit_shown(), "pai-submit")
+
+    async def _submit_shown(self) -> None:
+        # the form shows why not
+        with contextlib.suppress(NotSubmittedError):
+            await self.submit()
+
+    def _unsubmittable(self) -> str | None:
+        """Say all that keeps the job from being submitted, None where nothing does."""
+        if self._submitting:
+            return self.say("The job is being submitted.")
+        if self._submitted == self.model.version and not self.code.names_anew:
+            name = self.model.config.get("jobName")
+            return self.say("The job {name} is submitted already. Give it another name first.", name=name)
+        if self.model.text_error is not None and self.model.obstacle is not None:
+            return self.say.of(self.model.obstacle)
+        wrong = [f"{path}: {sentence}" for path, found in self._errors().items() for sentence in found]
+        missing = [place(self.say, path) for path in self.model.needed]
+        if missing:
+            wrong.insert(0, self.say("Still needed: {fields}", fields=self.say(", ").join(missing)))
+        return self.say("Not submitted: {error}", error="\n".join(wrong)) if wrong else None
 
     def _watch(self, name: str) -> JobMonitor:
         if self.monitor is not None:
@@ -259,19 +281,22 @@ class JobForm(TopWidget):
         self._monitors.children = (self.monitor,)
         return self.monitor
 
-    def _refused(self, error: ApiError, version: int) -> None:
+    def _refused(self, error: ApiError, version: int) -> str:
+        """Show why the scheduler refused it, and return that."""
         told = error.message
         if isinstance(error, SubmitRefusedError):
             told += " " + self.say("Its code is in {folder} already.", folder=error.code_folder)
-        self._tell_not_submitted(told)
-        if version != self.model.version:
-            return
-        place = _PLACE_OF_CODE.get(error.code)
-        self._server_errors = error.errors or ([{"path": place, "message": error.message}] if place else [])
-        self._show_errors()
+        words = self._tell_not_submitted(told)
+        if version == self.model.version:
+            path = _PLACE_OF_CODE.get(error.code)
+            self._server_errors = error.errors or ([{"path": path, "message": error.message}] if path else [])
+            self._show_errors()
+        return words
 
-    def _tell_not_submitted(self, reason: str) -> None:
-        self._tell(notice(self.say("Not submitted: {error}", error=reason), "error"))
+    def _tell_not_submitted(self, reason: str) -> str:
+        words = self.say("Not submitted: {error}", error=reason)
+        self._tell(notice(words, "error"))
+        return words
 
     def _changed(self) -> None:
         self._server_errors = []
@@ -289,13 +314,18 @@ class JobForm(TopWidget):
         if not known.needed and ("image",) in self.model.needed:
             self.model.edit(("image",), LOCAL, self)
 
-    def _show_errors(self) -> None:
+    def _errors(self) -> dict[str, list[str]]:
+        """Return what is known to be wrong with the job, by path."""
         errors: dict[str, list[str]] = {}
         if self.model.text_error is None:
             for error in self.model.mistakes:
                 errors.setdefault(error.path, []).append(self.say.of(error.message))
             for told in self._server_errors:
                 errors.setdefault(told["path"], []).append(told["message"])
+        return errors
+
+    def _show_errors(self) -> None:
+        errors = self._errors()
         count = sum(map(len, errors.values()))
         left = self.form.show_errors(errors)
         self.text.show_errors([(path, sentence) for path, found in errors.items() for sentence in found])
@@ -312,13 +342,7 @@ class JobForm(TopWidget):
         self._show_submit_state()
 
     def _show_submit_state(self) -> None:
-        self.submit_button.disabled = (
-            self._submitting
-            # the code may be another one by now
-            or (self._submitted == self.model.version and not self.code.names_anew)
-            or not self.model.sound
-            or bool(self._server_errors)
-        )
+        self.submit_button.disabled = self._unsubmittable() is not None
 
     def _show_cluster(self, cluster: ClusterSummary) -> None:
         self._cluster = cluster

@@ -6,7 +6,6 @@ import asyncio
 
 import ipywidgets as widgets
 
-from pai_scheduler.client.blocking import run_blocking
 from pai_scheduler.client.cli.show import show_job
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.client.storage.errors import FilesError
@@ -137,7 +136,12 @@ class JobMonitor(TopWidget):
 
         Raises ApiError where there is no such task, UnreachableError where the scheduler does not answer.
         """
-        return run_blocking(self._read_log(role, index, stream, last))
+
+        async def read(client: Client) -> bytes:
+            user = self.user or (await client.whoami())["username"]
+            return await client.log(user, self.name, role, index, stream, offset=-last)
+
+        return self._ask_now(read).decode(errors="replace")
 
     def __repr__(self) -> str:
         return f"JobMonitor({self.name!r}, state={self.state!r})"
@@ -181,13 +185,6 @@ class JobMonitor(TopWidget):
         super().close()
         if self._made:
             self._finish(error=MonitorClosedError(self.say("This monitor was closed before the job ended.")))
-
-    async def _read_log(self, role: str, index: int, stream: Stream, last: int) -> str:
-        # on another loop than the widget's own, which waits for it
-        async with Client(self.client.url, self.client.token, locale=self.say.locale) as client:
-            user = self.user or (await client.whoami())["username"]
-            data = await client.log(user, self.name, role, index, stream, offset=-last)
-        return data.decode(errors="replace")
 
     async def _run(self) -> None:
         try:

@@ -9,7 +9,7 @@ from html import escape
 import ipywidgets as widgets
 
 from pai_scheduler.client.cli.show import jobs_table
-from pai_scheduler.client.rest import Client
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.rest.models import JobSummary
 
 from .cluster_watch import GAP, watch_cluster
@@ -46,9 +46,8 @@ class JobTable(TopWidget):
         super().__init__(client, locale)
         self._states = [state.upper() for state in ([states] if isinstance(states, str) else states)]
         self._user, self._limit = user, limit
-        #: The jobs that are shown, as the REST API has them.
-        self.jobs: list[JobSummary] = []
-        self._looked = False
+        #: One more than is shown, so that it is known whether there are more; None before the first answer.
+        self._jobs: list[JobSummary] | None = None
         self.trouble = widgets.HTML()
         self.table = widgets.HTML(notice(self.say("Looking for jobs …")))
         show(self.trouble, False)
@@ -57,21 +56,49 @@ class JobTable(TopWidget):
             watch_cluster(self.client, self._look, self._show_trouble, gap), "pai-job-table"
         )
 
+    @property
+    def jobs(self) -> list[JobSummary]:
+        """Return the jobs that are shown, as the REST API has them.
+
+        Raises ApiError, UnreachableError where they are not known yet and cannot be asked for.
+        """
+        if self._jobs is None:
+            self._take(self._ask_now(self._ask))
+        return (self._jobs or [])[: self._limit]
+
     def __repr__(self) -> str:
-        return f"JobTable({', '.join(repr(job['name']) for job in self.jobs)})"
+        return f"JobTable({', '.join(repr(job['name']) for job in (self._jobs or [])[: self._limit])})"
 
     def as_text(self) -> str:
         """Return the table as `pai jobs` prints it."""
-        if self.jobs:
-            return jobs_table(self.jobs, self.say.locale)
-        return self.say("There are no jobs.") if self._looked else self.say("Looking for jobs …")
+        try:
+            jobs = self.jobs
+        except (ApiError, UnreachableError) as error:
+            return str(error)
+        table = jobs_table(jobs, self.say.locale) if jobs else self.say("There are no jobs.")
+        return "\n".join(filter(None, (table, self._rest())))
 
     async def _look(self) -> None:
-        if self._user is None:
-            self._user = (await self.client.whoami())["username"]
-        self.jobs = await self.client.jobs(self._user, states=self._states, limit=self._limit)
-        self._looked = True
-        self.table.value = markup(self.say, self.jobs, int(time.time() * 1000))
+        self._take(await self._ask(self.client))
+
+    async def _ask(self, client: Client) -> list[JobSummary]:
+        user = (await client.whoami())["username"] if self._user is None else self._user
+        return await client.jobs(user, states=self._states, limit=self._limit + 1)
+
+    def _take(self, jobs: list[JobSummary]) -> None:
+        self._jobs = jobs
+        shown = markup(self.say, self.jobs, int(time.time() * 1000))
+        self.table.value = shown + (notice(rest) if (rest := self._rest()) else "")
+
+    def _rest(self) -> str:
+        """Say that there are more than are shown."""
+        if self._jobs is None or len(self._jobs) <= self._limit:
+            return ""
+        return self.say(
+            "These are the newest {count}, and there are more: JobTable(limit={more}) shows twice as many.",
+            count=self._limit,
+            more=2 * self._limit,
+        )
 
     def _show_trouble(self, sentence: str | None) -> None:
         self.trouble.value = notice(sentence, "warning") if sentence else ""

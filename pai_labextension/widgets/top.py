@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 import ipywidgets as widgets
 
+from pai_scheduler.client.blocking import run_blocking
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
 
 from .background import Background
 from .language import Language
 from .look import notice, show, style_sheet
+
+Answer = TypeVar("Answer")
 
 
 class TopWidget(widgets.VBox):
@@ -62,6 +65,19 @@ class TopWidget(widgets.VBox):
         # ipywidgets has the state of all children there, cut off: it begins with our style sheet
         bundle: dict[str, Any] = super()._repr_mimebundle_(**options) or {}
         return {**bundle, "text/plain": self.as_text()}
+
+    def _ask_now(self, ask: Callable[[Client], Awaitable[Answer]]) -> Answer:
+        """Ask the scheduler, and wait for the answer in the cell that wants it.
+
+        Raises ApiError, UnreachableError.
+        """
+
+        async def work() -> Answer:
+            # on another loop than the widget's own, which waits for it
+            async with Client(self.client.url, self.client.token, locale=self.say.locale) as client:
+                return await ask(client)
+
+        return run_blocking(work())
 
     def _fill(self, children: Sequence[widgets.Widget]) -> None:
         self.children = (style_sheet(), *children)

@@ -70,6 +70,28 @@ class Notebook:
         """Run a cell to its end."""
         return await self.printed(await self.begin(code))
 
+    async def shows(self, code: str) -> str:
+        """Run a cell to its end; return all that stands below it, as a terminal would show it.
+
+        AssertionError where that is an error.
+        """
+        message = await self.begin(code)
+        text = ""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                said = await self.hear()
+                if said["parent_header"].get("msg_id") != message:
+                    continue
+                kind, content = said["msg_type"], said["content"]
+                if kind == "stream":
+                    text += content["text"]
+                elif kind in ("execute_result", "display_data"):
+                    text += content["data"].get("text/plain", "") + "\n"
+                elif kind == "error":
+                    raise AssertionError("\n".join([code, text, *content["traceback"]]))
+                elif kind == "status" and content["execution_state"] == "idle":
+                    return text
+
     async def reply(self, message: str) -> dict[str, Any]:
         """Wait for the reply to a request."""
         async with asyncio.timeout(PATIENCE):

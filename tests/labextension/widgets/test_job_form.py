@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pai_labextension.widgets import JobForm
+from pai_labextension.widgets import JobForm, NotSubmittedError
 from pai_labextension.widgets.background import NoEventLoopError
 from tests.labextension.widgets.peer import Peer, validation
 from tests.labextension.widgets.waiting import turns, until
@@ -186,7 +186,6 @@ async def test_what_only_the_scheduler_finds_wrong_stands_beside_its_field_until
 async def test_a_submitted_job_is_watched_beneath(peer: Peer, make: Make) -> None:
     form = make()
     monitor = await form.submit()
-    assert monitor is not None
     assert peer.submitted == [JOB]
     assert "demo" in form.outcome.value
     assert form.fit.value == ""  # whether it fits is no question any more
@@ -216,14 +215,36 @@ async def test_two_clicks_submit_once(peer: Peer, make: Make) -> None:
 async def test_a_refusal_stands_beside_the_field_and_loses_nothing(peer: Peer, make: Make) -> None:
     peer.refusal = (409, "ConflictJobError", "You have a job demo already.", [])
     form = make()
-    assert await form.submit() is None
+    with pytest.raises(NotSubmittedError):
+        await form.submit()
     assert "You have a job demo already." in form.form.field("jobName").problem
     assert "Not submitted" in form.outcome.value
     assert form.job == JOB
     peer.refusal = None
     form.form.unique.click()
     assert form.form.field("jobName").problem == ""
-    assert await form.submit() is not None
+    await form.submit()
+
+
+async def test_a_form_that_is_not_filled_in_raises_what_is_missing(peer: Peer, make: Make) -> None:
+    empty = make(None)
+    with pytest.raises(NotSubmittedError, match=r"Still needed: .*[Cc]ommand"):
+        await empty.submit()
+    wrong = make({**JOB, "jobName": "a/b", "retryCount": -7})
+    with pytest.raises(NotSubmittedError, match=r"(?s)\$\.jobName: .*\$\.retryCount: "):
+        await wrong.submit()
+    torn = make("{")
+    with pytest.raises(NotSubmittedError, match="The text does not parse at present"):
+        await torn.submit()
+    assert peer.submitted == []
+
+
+async def test_a_job_that_was_submitted_is_not_submitted_again(peer: Peer, make: Make) -> None:
+    form = make()
+    await form.submit()
+    with pytest.raises(NotSubmittedError, match="demo is submitted already"):
+        await form.submit()
+    assert peer.submitted == [JOB]
 
 
 async def test_every_error_of_a_refusal_stands_beside_its_field(peer: Peer, make: Make) -> None:
@@ -233,7 +254,8 @@ async def test_every_error_of_a_refusal_stands_beside_its_field(peer: Peer, make
     ]
     peer.refusal = (400, "InvalidParametersError", "The job is wrong.", errors)
     form = make()
-    await form.submit()
+    with pytest.raises(NotSubmittedError, match="The job is wrong"):
+        await form.submit()
     assert "No such image." in form.form.field("image").problem
     assert "Too long." in form.form.roles.boxes[0].field("command").problem
 
@@ -241,11 +263,12 @@ async def test_every_error_of_a_refusal_stands_beside_its_field(peer: Peer, make
 async def test_when_nobody_answers_the_same_job_can_be_submitted_again(peer: Peer, make: Make) -> None:
     form = make()
     await peer.down()
-    assert await form.submit() is None
+    with pytest.raises(NotSubmittedError):
+        await form.submit()
     assert "not known whether" in form.outcome.value
     assert not form.submit_button.disabled
     await peer.up()
-    assert await form.submit() is not None
+    await form.submit()
 
 
 async def test_an_imported_file_opens_where_it_can_be_put_right(make: Make) -> None:
@@ -272,7 +295,6 @@ async def test_two_variables_of_one_name_keep_the_job_from_being_submitted(make:
 async def test_closing_ends_everything_in_the_background(peer: Peer, make: Make) -> None:
     form = make()
     monitor = await form.submit()
-    assert monitor is not None
     await until(lambda: monitor.state)
     form.close()
     await until(lambda: not [task for task in asyncio.all_tasks() if task.get_name().startswith("pai-")])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_labextension.widgets import JobForm, JobMonitor
+from pai_labextension.widgets import JobForm, JobMonitor, NotSubmittedError
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.widgets.explorer.conftest import shown, write_tree
@@ -42,7 +42,6 @@ async def test_the_code_goes_along_and_the_second_time_only_what_changed(
         form.code.unique.value = True
         assert form.submit_button.disabled is False
         monitor = await form.submit()
-        assert monitor is not None, form.outcome.value
         first = monitor.name
         assert first.startswith("coded_")
         assert await asyncio.wait_for(monitor.wait(), 60) == "SUCCEEDED"
@@ -61,7 +60,6 @@ async def test_the_code_goes_along_and_the_second_time_only_what_changed(
         monkeypatch.setattr(FilesClient, "write", noted)
         assert not form.submit_button.disabled, "the code may be another one"
         monitor = await form.submit()
-        assert monitor is not None, form.outcome.value
         assert monitor.name != first
         assert sent == [f"/alice/{monitor.name}/main.sh"]
         assert await asyncio.wait_for(monitor.wait(), 60) == "SUCCEEDED"
@@ -73,12 +71,13 @@ async def test_the_code_goes_along_and_the_second_time_only_what_changed(
 async def test_code_that_cannot_go_along_keeps_the_job_here(client: Client, tmp_path: Path) -> None:
     form = JobForm(hello_job("nothing-to-send"), client, "zh_CN", code=tmp_path, quiet=0)
     try:
-        assert await form.submit() is None
+        with pytest.raises(NotSubmittedError):
+            await form.submit()
         assert "未提交" in form.outcome.value
         assert str(tmp_path) in form.outcome.value
         assert "nothing-to-send" not in [job["name"] for job in await client.jobs()]
         form.code.enabled.value = False
-        assert await form.submit() is not None
+        await form.submit()
     finally:
         form.close()
 
@@ -90,7 +89,8 @@ async def test_a_name_that_is_taken_is_refused_before_the_code_is_sent(
     write_tree(tmp_path, a_py="")
     form = JobForm(hello_job("gone-already"), client, "en", code=tmp_path, quiet=0)
     try:
-        assert await form.submit() is None
+        with pytest.raises(NotSubmittedError):
+            await form.submit()
         assert "Its code is in" not in form.outcome.value
         assert form.form.field("jobName").problem
     finally:
@@ -110,7 +110,8 @@ async def test_who_is_refused_is_told_that_the_code_is_there(
     write_tree(tmp_path, a_py="")
     form = JobForm(hello_job("taken"), client, "en", code=tmp_path, quiet=0)
     try:
-        assert await form.submit() is None
+        with pytest.raises(NotSubmittedError):
+            await form.submit()
         assert "Its code is in /alice/taken already." in form.outcome.value
         assert form.form.field("jobName").problem
     finally:
@@ -141,7 +142,6 @@ async def test_an_upload_is_broken_off_and_the_same_name_is_used_again(
         assert form.monitor is None
         monkeypatch.setattr(FilesClient, "write", write)
         monitor = await form.submit()
-        assert monitor is not None, form.outcome.value
         assert monitor.name == name
         assert await asyncio.wait_for(monitor.wait(), 60) == "SUCCEEDED"
     finally:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pai_labextension.widgets import JobForm, JobMonitor
+from pai_labextension.widgets import ClusterView, JobForm, JobMonitor, JobTable, NotSubmittedError
 from pai_labextension.widgets.watch import Pace
 from pai_scheduler.client.rest import Client
 from tests.labextension.widgets.waiting import until
@@ -37,7 +37,6 @@ async def test_the_documents_hello_world_runs_from_the_form(client: Client, fixt
         assert "4 of 4 TITANX (simulated)" in form.free.value
         form.form.roles.boxes[0].field("command").entry.value = 'echo "hello from $PAI_JOB_NAME"'
         monitor = await form.submit()
-        assert monitor is not None, form.outcome.value
         assert await asyncio.wait_for(monitor.wait(), 60) == "SUCCEEDED"
         await until(lambda: monitor.logs.view.text == "hello from helloworld_16be675e\n")
         assert "node-a" in monitor.tasks.value
@@ -53,12 +52,29 @@ async def test_a_job_that_never_fits_and_a_name_that_is_taken_are_said(client: C
         role.field("gpuNumber").entry.value = "64"
         await until(lambda: "此作业按目前的写法无法在此运行。" in form.fit.value)
         role.field("gpuNumber").entry.value = "0"
-        assert await form.submit() is None
+        with pytest.raises(NotSubmittedError):
+            await form.submit()
         assert form.form.field("jobName").problem
         form.form.unique.click()
-        assert await form.submit() is not None
+        await form.submit()
     finally:
         form.close()
+
+
+async def test_what_is_shown_is_known_in_the_cell_that_makes_it(client: Client) -> None:
+    for name in ("older", "newer"):
+        await client.submit(hello_job(name))
+    table, view = JobTable(client=client, locale="en", limit=1), ClusterView(client, "en")
+    try:
+        # nothing is awaited, as in a cell
+        assert [job["name"] for job in table.jobs] == ["newer"]
+        assert "JobTable(limit=2) shows twice as many" in table.as_text()
+        assert view.free["P100"] == 4
+        assert "default" in view.virtual_clusters
+        assert view.as_text().splitlines()[1].startswith("node-a")
+    finally:
+        table.close()
+        view.close()
 
 
 async def test_a_failure_is_explained(client: Client) -> None:

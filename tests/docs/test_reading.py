@@ -1,0 +1,41 @@
+"""Each page for users is right as it stands: who does what it says, top to bottom, sees what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.reader import Reader, matches, plain, steps
+from tests.docs.test_blocks import DOCS
+
+USERS = DOCS / "users"
+
+
+@pytest.mark.parametrize("page", ["jobs.md"])
+async def test_a_page_holds_what_it_says_for_somebody_who_follows_it(page: str, reader: Reader) -> None:
+    await reader.read(USERS / page)
+
+
+def test_what_is_shown_is_compared_with_what_the_page_says() -> None:
+    shown = "NAME   STATE\r\n\x1b[1mdemo\x1b[0m   RUNNING\r\n10 %\r100 %\r\n"
+    assert matches("NAME STATE\ndemo RUNNING\n100 %", plain(shown))
+    assert matches("NAME …\n100 %\n", plain(shown))
+    assert not matches("NAME STATE", plain(shown))
+    assert not matches("NAME …\n10 %", plain(shown))
+
+
+def test_a_block_is_what_a_reader_takes_it_for(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    fence = "`" * 3
+    page.write_text(
+        f"Save it as `job.json`:\n\n{fence}json\n{{}}\n{fence}\n\nThen:\n\n{fence}sh\npai jobs\n{fence}\n\n"
+        f"{fence}text\nNAME …\n{fence}\n\n"
+        f"<!-- reader: an administrator -->\n\n{fence}sh\npai vcs\n{fence}\n"
+    )
+    found = [(step.language, step.saved_as, step.remark, step.shown) for step in steps(page)]
+    assert found == [
+        ("json", "job.json", "", None),
+        ("sh", "", "", "NAME …\n"),
+        ("sh", "", "an administrator", None),
+    ]
