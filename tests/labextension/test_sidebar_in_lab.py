@@ -91,11 +91,10 @@ async def test_jobs_are_found_chosen_and_ended_many_at_once_by_mouse_and_keyboar
     await expect(rows).to_have_count(4)
 
     await page.get_by_role("button", name="Cluster").click()
-    await expect(page.get_by_role("meter", name="P100")).to_have_attribute(
-        "aria-valuetext", re.compile("of 2 used")
-    )
     await expect(page.get_by_role("meter", name="default")).to_be_visible()
-    await expect(page.get_by_role("img", name="GPUs in use, last 24 hours: Now")).to_be_visible()
+    # (no sample of the last minute knows the job that runs)
+    await expect(page.get_by_role("meter", name="P100")).to_have_attribute("aria-valuetext", "1 of 2 used")
+    await expect(page.get_by_role("img", name="GPUs in use, last 24 hours: Now 1 of 2")).to_be_visible()
     assert await serious(page, ".pai-Sidebar") == []
     await page.screenshot(path=ARTEFACTS / "sidebar-cluster.png")
 

@@ -35,6 +35,11 @@ export class Polled<Answer> implements IDisposable {
     return this._answer;
   }
 
+  /** When that was, in ms since the epoch; 0 until the first answer. */
+  get answeredAt(): number {
+    return this._answeredAt;
+  }
+
   /** Why the last question had no answer; empty when it had one. */
   get error(): string {
     return this._error;
@@ -67,6 +72,7 @@ export class Polled<Answer> implements IDisposable {
   private async ask(): Promise<void> {
     try {
       this._answer = await this.question();
+      this._answeredAt = Date.now();
       this._error = '';
     } catch (error) {
       this._error = error instanceof Error ? error.message : String(error);
@@ -81,5 +87,6 @@ export class Polled<Answer> implements IDisposable {
   private readonly poll: Poll;
   private readonly _changed = new Signal<this, void>(this);
   private _answer: Answer | null = null;
+  private _answeredAt = 0;
   private _error = '';
 }

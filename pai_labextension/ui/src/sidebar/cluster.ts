@@ -5,13 +5,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import { Api, INode, IVirtualClusters } from '../api';
 import { Polled } from '../polled';
-import { UsageModel } from './usage';
-
-/** What one has of something, of how much. */
-export interface IHeld {
-  readonly used: number;
-  readonly total: number;
-}
+import { IHeld, UsageModel } from './usage';
 
 /** A virtual cluster: what it has of the GPUs, or of the CPUs where there are no GPUs. */
 export interface IVirtualCluster extends IHeld {

@@ -11,6 +11,7 @@ import { ClusterModel, gpuTypes, IVirtualCluster } from './cluster';
 import { MachineCard } from './machineCard';
 import { gpusOf, select, share, sum, takesJobs } from './machines';
 import { PlannedMaintenance } from './plannedMaintenance';
+import { untilNow } from './usage';
 import { UsageChart } from './usageChart';
 
 interface IClusterPageProps {
@@ -30,15 +31,18 @@ export function ClusterPage({ cluster, trans, language }: IClusterPageProps): Re
     const none = nodes === null ? trans.__('Asking for the machines …') : trans.__('No machine has joined yet.');
     return machines.error ? <PageError text={machines.error} /> : <p role="status">{none}</p>;
   }
+  const types = gpuTypes(nodes);
   return (
     <div className="pai-Scrolled" tabIndex={0} role="region" aria-label={trans.__('Cluster')}>
       <PageError text={machines.error || virtualClusters.error} />
       <p>{summary(nodes, trans)}</p>
       <PlannedMaintenance nodes={nodes} trans={trans} language={language} />
-      {gpuTypes(nodes).map(({ type, used, total }) => (
+      {types.map(({ type, used, total }) => (
         <Bar key={type} label={type} text={usedText(used, total, trans)} used={used} total={total} />
       ))}
-      {usage.answer && <UsageChart usage={usage.answer} trans={trans} language={language} />}
+      {usage.answer && (
+        <UsageChart usage={untilNow(usage.answer, types, machines.answeredAt)} trans={trans} language={language} />
+      )}
       {virtualClusters.answer && (
         <section>
           <h3>{trans.__('Virtual clusters')}</h3>

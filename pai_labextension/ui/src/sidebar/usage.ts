@@ -3,6 +3,12 @@
 import { Api } from '../api';
 import { Polled } from '../polled';
 
+/** What one has of something, of how much. */
+export interface IHeld {
+  readonly used: number;
+  readonly total: number;
+}
+
 /** What the chart shows, and how often the newest is asked for; both in ms. */
 const DAY = 24 * 3_600_000;
 const EVERY = 60_000;
@@ -10,10 +16,8 @@ const EVERY = 60_000;
 const GAP = 3;
 
 /** The GPUs at a time (ms since the epoch). */
-export interface ISample {
+export interface ISample extends IHeld {
   readonly time: number;
-  readonly used: number;
-  readonly total: number;
 }
 
 /** Oldest first; `interval` in ms. */
@@ -40,12 +44,27 @@ export class UsageModel extends Polled<IUsage> {
   }
 }
 
+/**
+ * Return the last day up to `time` (ms since the epoch), with what is taken at that time as its last sample.
+ *
+ * The samples are a minute apart: what started since the last one would be missing.
+ */
+export function untilNow({ interval, samples }: IUsage, held: readonly IHeld[], time: number): IUsage {
+  // (the browser's clock may be behind that of the scheduler)
+  const now = Math.max(time, samples[samples.length - 1]?.time ?? 0);
+  const sum = (counts: number[]) => counts.reduce((one, other) => one + other, 0);
+  const present = { time: now, used: sum(held.map(each => each.used)), total: sum(held.map(each => each.total)) };
+  return { interval, samples: [...samples.filter(({ time }) => time > now - DAY), present] };
+}
+
 /** The lines of a chart whose width and height are 1; y grows downwards, as SVG has it. */
 export interface IChart {
   /** What was taken, as closed areas: one from gap to gap. */
   readonly areas: readonly string[];
   /** What there was. */
   readonly totals: readonly string[];
+  /** What is taken at the end, as a point. */
+  readonly point: string;
   /** The highest value. */
   readonly most: number;
   /** Times of its left and right edge. */
@@ -70,6 +89,8 @@ export function chart({ interval, samples }: IUsage): IChart | null {
       return `M${x(piece[0]!.time)},1 L${line.join(' ')} L${x(piece[piece.length - 1]!.time)},1 Z`;
     }),
     totals: pieces.map(piece => `M${piece.map(({ time, total }) => `${x(time)},${y(total)}`).join(' ')}`),
+    // (a line of no length with round ends is a round point, however the drawing is stretched)
+    point: `M1,${y(last.used)} h0`,
     most,
     from,
     to

@@ -7,6 +7,7 @@ import { localText } from '../times';
 import { chart, ISample, IUsage, meanUse, nearest } from './usage';
 
 interface IUsageChartProps {
+  /** Up to the present, which is its last sample. */
   usage: IUsage;
   trans: TranslationBundle;
   language: string;
@@ -47,6 +48,7 @@ export function UsageChart({ usage, trans, language }: IUsageChartProps): React.
           {drawn.totals.map(line => (
             <path key={line} className="pai-UsageChart-total" d={line} />
           ))}
+          <path className="pai-UsageChart-now" d={drawn.point} />
         </svg>
       </div>
       <p className="pai-UsageChart-times" aria-hidden="true">

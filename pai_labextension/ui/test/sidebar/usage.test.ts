@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { chart, IUsage, meanUse, nearest, UsageModel } from '../../src/sidebar/usage';
+import { chart, IUsage, meanUse, nearest, untilNow, UsageModel } from '../../src/sidebar/usage';
 
 const MINUTE = 60_000;
 const NOON = 1_763_690_400_000;
@@ -41,6 +41,22 @@ describe('the use of the GPUs over the day', () => {
     expect(drawn.most).toBe(4);
     expect(drawn.areas).toEqual(['M0.9993,1 L0.9993,0.5 1,0 L1,1 Z']);
     expect(drawn.totals).toEqual(['M0.9993,0 1,0']);
+    expect(drawn.point).toBe('M1,0 h0');
+  });
+
+  it('ends with what is taken now, of all types together', () => {
+    const types = [
+      { used: 1, total: 4 },
+      { used: 1, total: 4 }
+    ];
+    const before = usage([-1440, 8, 8], [-30, 0, 8]);
+    expect(untilNow(before, types, NOON)).toEqual(usage([-30, 0, 8], [0, 2, 8]));
+    expect(untilNow(usage(), types, NOON)).toEqual(usage([0, 2, 8]));
+  });
+
+  it('ends no earlier than with its last sample, whatever the clock of the browser says', () => {
+    const types = [{ used: 2, total: 8 }];
+    expect(untilNow(usage([0, 0, 8]), types, NOON - 5 * MINUTE)).toEqual(usage([0, 0, 8], [0, 2, 8]));
   });
 
   it('has a gap where the scheduler did not run', () => {
