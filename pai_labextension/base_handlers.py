@@ -51,6 +51,22 @@ class PAIHandler(JupyterHandler):
 
     auth_resource = "pai"
 
+    async def prepare(self, **options: Any) -> None:
+        """Refuse whoever is not logged in (403) before anything else is said about the request.
+
+        A browser asks without credentials whether it may (OPTIONS); that says nothing about what is here.
+        """
+        try:
+            await super().prepare(**options)
+        finally:
+            if self.request.method != "OPTIONS" and not self._is_known:
+                raise RefusedError(HTTPStatus.FORBIDDEN, msg("Log in to this notebook server first."))
+
+    @property
+    def _is_known(self) -> bool:
+        # (`current_user` would ask again, in a way that jupyter_server gave up)
+        return self._finished or getattr(self, "_jupyter_current_user", None) is not None
+
     @property
     def locale_asked(self) -> str:
         """Return the language of the request."""
@@ -87,3 +103,16 @@ class PAIHandler(JupyterHandler):
         """Write a refusal; `again`: asking again may help."""
         self.set_header("Content-Type", "application/json")
         self.finish({"code": _CODES.get(status, "UnknownError"), "message": message})
+
+
+class NoHandler(PAIHandler):
+    """Answers where no route is, and where one cannot be loaded: with `status`."""
+
+    def initialize(self, status: int = HTTPStatus.NOT_FOUND) -> None:
+        """Take what it answers."""
+        self._status = status
+
+    async def prepare(self, **options: Any) -> None:
+        """Refuse."""
+        await super().prepare(**options)
+        raise web.HTTPError(self._status)

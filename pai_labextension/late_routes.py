@@ -11,7 +11,6 @@ from http import HTTPStatus
 from importlib import import_module
 from typing import Any, ClassVar
 
-from jupyter_server.base.handlers import Template404
 from tornado.httputil import (
     HTTPHeaders,
     HTTPMessageDelegate,
@@ -20,7 +19,9 @@ from tornado.httputil import (
     ResponseStartLine,
 )
 from tornado.routing import PathMatches, Router, Rule, RuleRouter
-from tornado.web import Application, ErrorHandler, RequestHandler
+from tornado.web import Application, RequestHandler
+
+from .base_handlers import NoHandler
 
 _log = logging.getLogger(__name__)
 
@@ -72,10 +73,10 @@ class LateRoutes(Router):
         except Exception:
             # the next request tries again: somebody may be installing another version just now
             _log.exception("%s cannot be loaded", self._module)
-            failed = {"status_code": HTTPStatus.INTERNAL_SERVER_ERROR}
-            return self._application.get_handler_delegate(request, ErrorHandler, failed)
+            failed = {"status": HTTPStatus.INTERNAL_SERVER_ERROR}
+            return self._application.get_handler_delegate(request, NoHandler, failed)
         found = self._router.find_handler(request)
-        return found or self._application.get_handler_delegate(request, Template404)
+        return found or self._application.get_handler_delegate(request, NoHandler)
 
     async def close(self) -> None:
         """Close what the part has opened."""

@@ -100,13 +100,13 @@ class ApiHandler(AnsweringHandler):
         self.service.monitor.answered(type(self).__name__, status, seconds)
 
     async def prepare(self) -> None:
-        """Refuse a wrong method, then find out who asks."""
-        if self.request.method not in self.allowed_methods():
-            raise self._wrong_method()
+        """Find out who asks; refuse a wrong method only then."""
         if self._is_old_client():
             self.identified = AnonymousReader()
         elif not self.anonymous:
             self.identified = await self.identify()
+        if self.request.method not in self.allowed_methods():
+            raise self._wrong_method()
 
     async def identify(self) -> Principal:
         """Find out who asks; refuses who cannot be known."""

@@ -104,11 +104,11 @@ class WebHdfsRequest(AnsweringHandler):
         """Find out who asks for what, and begin."""
         try:
             self.parameters = Parameters.read(self.request.query_arguments)
+            self.identified = await self.identify()
             self.operation = self.parameters.operation
             if self.request.method not in self.allowed_methods():
                 raise self._wrong_method()
             self.path = decoded_path(self.request.path.removeprefix(base_of(self.request.path, self.prefix)))
-            self.identified = await self.identify()
             await self.begin()
         except Exception as error:
             self.refuse(error)

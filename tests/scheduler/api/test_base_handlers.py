@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import httpx
 import pytest
 
+from tests.scheduler.api.addresses import METHODS, addresses
 from tests.testbed.scheduler import RunningScheduler
 
 
@@ -25,6 +28,17 @@ async def test_without_a_token_only_a_few_addresses_answer(scheduler: RunningSch
             assert answer.status_code == 401, path
             assert answer.json()["code"] == "UnauthorizedUserError"
             assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+async def test_nobody_learns_without_a_token_which_methods_there_are(
+    scheduler: RunningScheduler,
+) -> None:
+    paths = [f"/api/v1{path}" for path, handler in addresses() if not handler.anonymous]
+    paths += ["/webhdfs/v1/alice?op=NOTHING", "/webhdfs/v1/?op=CREATE"]
+    assert len(paths) > 25
+    async with httpx.AsyncClient(base_url=scheduler.url, trust_env=False) as stranger:
+        for path, method in product(paths, METHODS):
+            assert (await stranger.request(method, path, content=b"{}")).status_code == 401, (method, path)
 
 
 @pytest.mark.parametrize("header", ["Bearer wrong", "Basic YWxpY2U6eA==", "Bearer"])

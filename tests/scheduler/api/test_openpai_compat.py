@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import httpx
 import pytest
 
-from pai_scheduler.api.routes import ROUTES
+from tests.scheduler.api.addresses import addresses
 from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
@@ -47,11 +45,7 @@ async def test_nobody_writes_or_reads_anything_else_without_a_token(compat: Runn
     """All addresses and methods but those of the test above and those that never need one."""
     refused = 0
     async with stranger(compat) as http:
-        for path, handler in ROUTES:
-            for part in ("alice", "waits", "main"):
-                path = path.replace("([^/]+)", part, 1)
-            path = re.sub(r"\(\[0-9\]\{[0-9,]+\}\)", "0", path)
-            path = path.replace("(stdout|stderr|all)", "all").replace("\\", "")
+        for path, handler in addresses():
             for method in handler.allowed_methods():
                 if handler.anonymous or (method == "GET" and handler.public_in_openpai):
                     continue
