@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -14,21 +15,69 @@ Told = TypeVar("Told")
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
+_thread: threading.Thread | None = None
+_log = logging.getLogger(__name__)
 
 
 def background_loop() -> asyncio.AbstractEventLoop:
-    """Return the loop, in a thread of its own, on which everything runs that others wait for."""
-    global _loop
+    """Return the loop, in a thread of its own, on which everything runs that others wait for.
+
+    A process that was forked has no thread, and gets a loop of its own.
+    """
+    global _loop, _thread
     with _lock:
-        if _loop is None:
+        if _loop is None or _thread is None or not _thread.is_alive():
             _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="pai-background", daemon=True).start()
+            _thread = threading.Thread(target=_run, args=(_loop,), name="pai-background", daemon=True)
+            _thread.start()
         return _loop
 
 
 def start(work: Coroutine[Any, Any, Value]) -> Future[Value]:
-    """Start some work; cancelling the future cancels it."""
-    return asyncio.run_coroutine_threadsafe(work, background_loop())
+    """Start some work; cancelling the future cancels it. Whatever it raises is the future's."""
+    future: Future[Value] = Future()
+    loop = background_loop()
+
+    def begin() -> None:
+        if future.cancelled():
+            work.close()
+            return
+        task = loop.create_task(_settle(future, work))
+
+        def cancel(done: Future[Value]) -> None:
+            if done.cancelled():
+                loop.call_soon_threadsafe(task.cancel)
+
+        future.add_done_callback(cancel)
+
+    loop.call_soon_threadsafe(begin)
+    return future
+
+
+async def _settle(future: Future[Value], work: Coroutine[Any, Any, Value]) -> None:
+    """Give a future what comes of some work.
+
+    A SystemExit or KeyboardInterrupt may not leave a task: asyncio ends the loop, and all other work, for it.
+    """
+    try:
+        value = await work
+    except asyncio.CancelledError:
+        future.cancel()
+    except BaseException as error:
+        if future.set_running_or_notify_cancel():
+            future.set_exception(error)
+    else:
+        if future.set_running_or_notify_cancel():
+            future.set_result(value)
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop for ever: what ends it (a task of a library that calls `sys.exit`) is one task's fault."""
+    while True:
+        try:
+            loop.run_forever()
+        except BaseException:
+            _log.exception("the background loop of PAI's clients was ended, and runs on")
 
 
 def run_blocking(work: Coroutine[Any, Any, Value]) -> Value:

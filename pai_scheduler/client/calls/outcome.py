@@ -35,17 +35,23 @@ def read_outcome(data: bytes, task: str, locale: str = "en") -> Outcome:
     if "problem" in head:
         return Outcome(error=CallError(_problem(head, task), locale))
     found: Any = None
-    reason: Exception | None = None
+    reason: BaseException | None = None
     try:
         found = pickle.loads(body) if body else None  # noqa: S301 - see above
-    except Exception as error:
+    except (
+        Exception,
+        SystemExit,
+        KeyboardInterrupt,
+    ) as error:
+        # (what reading it runs is the user's, too)
         reason = error
     if head.get("ok"):
         if reason is None:
             return Outcome(found)
         unread = msg("What {task} returned cannot be read here: {reason}.", task=task, reason=repr(reason))
         return Outcome(error=CallError(unread, locale))
-    if not isinstance(found, BaseException):
+    if not isinstance(found, BaseException) or isinstance(found, StopIteration):
+        # (a StopIteration ends whatever iterates, and no future may have one)
         # the exception itself cannot travel: its words do
         found = CallError(msg("{task}: {error}", task=task, error=head["error"]), locale)
     found.__cause__ = RemoteTraceback(head["traceback"], task)

@@ -47,6 +47,13 @@ def test_a_failure_is_the_exception_with_the_traceback_of_the_task(kernel: Kerne
     assert "Traceback" not in gang.out + gang.err
 
 
+def test_a_cell_that_exits_ends_itself_and_the_next_one_runs(kernel: Kernel) -> None:
+    assert kernel.run("%%pai\nimport sys\nsys.exit(3)").error == "SystemExit"
+    ran = kernel.run("%%pai --get y\ny = 1")
+    assert ran.error == "", ran.traceback
+    assert kernel.run("y").results == ["1"]
+
+
 def test_a_traceback_that_is_not_raised_stands_in_the_output(kernel: Kernel) -> None:
     ran = kernel.run(
         "%%pai --role worker=2\nimport os\ntry:\n    {}['logged']\nexcept KeyError:\n"

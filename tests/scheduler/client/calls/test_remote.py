@@ -86,6 +86,42 @@ def test_an_error_comes_back_with_the_traceback_of_the_job_as_its_cause(
     assert "Traceback" not in written.out + written.err, "what is raised is not printed, too"
 
 
+def test_a_function_that_exits_ends_nothing_but_itself(on: Remote) -> None:
+    def leave(code: int) -> int:
+        import sys
+
+        if code:
+            sys.exit(code)
+        return code
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    far = on(leave)
+    left = far.submit(3).exception(60)
+    assert isinstance(left, SystemExit)
+    assert left.code == 3
+    assert isinstance(on(interrupt).submit().exception(60), KeyboardInterrupt)
+    some, none = far.map([3, 0]).results(return_exceptions=True)
+    assert isinstance(some, SystemExit)
+    assert none == 0
+    with pytest.raises(SystemExit, match="3"):
+        far(3)
+    assert far.submit(0).result(60) == 0, "the next call is not touched by it"
+
+
+async def test_an_exit_is_raised_where_the_call_is_awaited(on: Remote) -> None:
+    def leave() -> None:
+        import sys
+
+        sys.exit(3)
+
+    with pytest.raises(SystemExit, match="3"):
+        await on(leave).aio()
+    with pytest.raises(CallError, match="StopIteration"):
+        await on(lambda: next(iter(()))).aio()
+
+
 def test_what_cannot_be_sent_is_named_before_anything_is_submitted(on: Remote) -> None:
     lock = threading.Lock()
 
