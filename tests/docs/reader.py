@@ -36,6 +36,7 @@ _SAVED_AS = re.compile(r"`([\w./-]+)`:\s*\Z")
 #: What ends a line's output: an operating system command that terminals pass over, with the exit code.
 _PROMPT = re.compile(rb"\x1b\]133;D;(\d+)\x07")
 _CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[=>])")
+_CELLS, _LINES = ("python", "ipython"), ("sh", "console")
 _KEYS = {"Ctrl-C": b"\x03", "exit": b"exit\n"}
 
 
@@ -53,6 +54,12 @@ class Step:
 
     def __str__(self) -> str:
         return f"{self.page.name}:{self.line}"
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether the reader does something about it, and does not only read it."""
+        done = bool(self.saved_as) or self.language in (*_CELLS, *_LINES)
+        return done and not self.remark.startswith("only reads this")
 
 
 def steps(page: Path) -> list[Step]:
@@ -162,18 +169,18 @@ class Reader:
                 stack.callback(terminals[name].close)
                 await terminals[name].begin()
             for step in steps(page):
-                if step.remark.startswith("only reads this"):
+                if not step.is_done:
                     continue
                 if step.saved_as:
                     file = self._home / step.saved_as
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_text(step.text, encoding="utf-8")
-                elif step.language in ("python", "ipython"):
+                elif step.language in _CELLS:
                     kernel = step.remark.removeprefix("chooses the kernel ")
                     if kernel not in notebooks:
                         notebooks[kernel] = await stack.enter_async_context(self._notebook(kernel))
                     _compare(step, await notebooks[kernel].shows(step.text.rstrip("\n")))
-                elif step.language in ("sh", "console"):
+                else:
                     await _type(step, terminals[step.remark])
 
     @asynccontextmanager

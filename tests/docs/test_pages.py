@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import pai_scheduler.client
 from docs.generate import command_lines, environment
 from docs.generate.pages import DOCS, cell, pages
 from pai_scheduler.client.cli.dispatch import COMMANDS
@@ -57,6 +59,12 @@ def test_every_state_and_every_row_of_the_exit_table_is_on_its_page(page: str) -
 def test_every_command_of_pai_is_on_its_page() -> None:
     shown = [command.name for command in command_lines.facts("en")["commands"]]
     assert sorted(shown) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", pai_scheduler.client.__all__)
+def test_every_public_name_is_on_its_page_and_has_a_docstring(name: str) -> None:
+    assert f"`{name}`" in (DOCS / "users" / "python.md").read_text(encoding="utf-8")
+    assert inspect.getdoc(getattr(pai_scheduler.client, name))
 
 
 def test_a_cell_of_a_table_stays_a_cell() -> None:

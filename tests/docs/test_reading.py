@@ -12,9 +12,18 @@ from tests.docs.test_blocks import DOCS
 USERS = DOCS / "users"
 
 
-@pytest.mark.parametrize("page", ["jobs.md"])
+@pytest.mark.parametrize("page", ["jobs.md", "python.md", "ssh.md"])
 async def test_a_page_holds_what_it_says_for_somebody_who_follows_it(page: str, reader: Reader) -> None:
     await reader.read(USERS / page)
+
+
+@pytest.mark.parametrize("page", sorted((USERS / "zh").glob("*.md")), ids=lambda page: page.name)
+def test_a_chinese_page_has_the_same_blocks(page: Path) -> None:
+    # so what holds for who follows the one page holds for who follows the other
+    def blocks(page: Path) -> list[tuple[str, str, str, str | None]]:
+        return [(step.language, step.text, step.saved_as, step.shown) for step in steps(page) if step.is_done]
+
+    assert blocks(page) == blocks(USERS / page.name)
 
 
 def test_what_is_shown_is_compared_with_what_the_page_says() -> None:

@@ -11,6 +11,7 @@ from pai_scheduler.client.ssh.connection import gateway_of
 from pai_scheduler.client.storage.transfer import LocalFileError
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.models import SshContainer, SshInfo
+from pai_scheduler.ssh.keys.public_key import PublicKey
 
 from .session import OK, CliSession
 from .ssh_files import write_private
@@ -31,7 +32,8 @@ async def ssh_info(session: CliSession, *, name: str, user: str | None) -> int:
     about = [
         (msg("Key"), f"pai ssh-key {name} -o {_key_file(name)}"),
         (msg("In the storage"), f"{files['folderPath']}/{files['privateKeyFileName']}"),
-        (msg("Gateway's key"), gateway["hostKey"] if gateway else ""),
+        # as ssh shows it when it sees the gateway for the first time
+        (msg("Gateway's key"), PublicKey.parse(gateway["hostKey"]).fingerprint if gateway else ""),
     ]
     print(pairs((title.in_locale(session.locale), value) for title, value in about))
     return OK

@@ -85,6 +85,8 @@ def _block(address: str, port: int, known_hosts: str, host: Host) -> str:
         f"  User {quoted(str(host.login))}\n"
         f"  IdentityFile {quoted(host.identity_file)}\n"
         "  IdentitiesOnly yes\n"
+        # where the job has ended: no question for a password, which nobody has for it
+        "  PreferredAuthentications publickey\n"
         f"  UserKnownHostsFile {quoted(known_hosts)}\n"
         f"  HostKeyAlias {HOST_KEY_ALIAS}\n"
         "  StrictHostKeyChecking yes\n"

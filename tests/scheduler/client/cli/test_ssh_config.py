@@ -82,6 +82,25 @@ def test_the_lines_that_are_printed_log_in_even_if_ssh_does_not_read_that_home(a
     assert ran.stdout == "one\n"
 
 
+def test_a_key_that_opens_nothing_any_more_is_refused_without_a_question(alice: Person) -> None:
+    (key,) = (alice.home / ".ssh" / "pai").glob("**/one.key")
+    key.unlink()
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    asked = alice.home / "asked"
+    ask = alice.home / "ask"
+    ask.write_text(f"#!/bin/sh\ntouch {asked}\n")
+    ask.chmod(0o755)
+    ran = subprocess.run(
+        ["ssh", "-F", str(alice.config), "pai-one", "true"],
+        env={**os.environ, "SSH_ASKPASS": str(ask), "SSH_ASKPASS_REQUIRE": "force"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "Permission denied" in ran.stderr
+    assert not asked.exists()
+
+
 def test_plain_ssh_scp_sftp_and_rsync_use_it(alice: Person, tmp_path: Path) -> None:
     assert alice.run("ssh", "pai-two-main-1", "echo $PAI_TASK_INDEX; exit 4").returncode == 4
     assert alice.run("ssh", "pai-one", "echo $PAI_JOB_NAME").stdout == b"one\n"

@@ -56,6 +56,14 @@ def test_the_line_that_is_shown_logs_in_with_the_key_that_is_given(pai: Pai) -> 
     assert "/Container/alice/alice~one/ssh/keyFiles/alice~one" in shown
 
 
+def test_the_gateway_is_shown_by_the_fingerprint_that_ssh_shows(pai: Pai) -> None:
+    raw = json.loads(pai("ssh-info", "one", "--json").stdout)["gateway"]["hostKey"]
+    (pai.folder / "gateway.pub").write_text(raw)
+    fingerprint = pai.shell("ssh-keygen", "-l", "-f", "gateway.pub").stdout.split()[1]
+    assert fingerprint.startswith("SHA256:")
+    assert pai("ssh-info", "one").stdout.splitlines()[-1].split() == ["Gateway's", "key", fingerprint]
+
+
 def test_the_key_of_one_job_opens_no_other(pai: Pai) -> None:
     pai("ssh-key", "one", "-o", "key")
     port = json.loads(pai("--json", "ssh-info", "two").stdout)["gateway"]["port"]
