@@ -7,11 +7,12 @@ import shlex
 import sys
 from pathlib import Path
 
+import asyncssh
+
 from pai_scheduler.client.ssh.connection import gateway_of
 from pai_scheduler.client.storage.transfer import LocalFileError
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.models import SshContainer, SshInfo
-from pai_scheduler.ssh.keys.public_key import PublicKey
 
 from .session import OK, CliSession
 from .ssh_files import write_private
@@ -33,7 +34,10 @@ async def ssh_info(session: CliSession, *, name: str, user: str | None) -> int:
         (msg("Key"), f"pai ssh-key {name} -o {_key_file(name)}"),
         (msg("In the storage"), f"{files['folderPath']}/{files['privateKeyFileName']}"),
         # as ssh shows it when it sees the gateway for the first time
-        (msg("Gateway's key"), PublicKey.parse(gateway["hostKey"]).fingerprint if gateway else ""),
+        (
+            msg("Gateway's key"),
+            asyncssh.import_public_key(gateway["hostKey"]).get_fingerprint() if gateway else "",
+        ),
     ]
     print(pairs((title.in_locale(session.locale), value) for title, value in about))
     return OK
