@@ -1,4 +1,4 @@
-"""Reads request bodies: JSON, and url-encoded forms with nested keys, as old clients send them."""
+"""Request bodies: JSON or JSONC, and url-encoded forms with nested keys, as old clients send them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from tornado.httputil import HTTPServerRequest
 
-from pai_scheduler.job.jsontext import JsonTextError, loads_json
+from pai_scheduler.job.jsontext import JsonTextError, loads_json, loads_jsonc
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import InvalidJobError
 from pai_scheduler.job.urlencoded import loads_urlencoded
@@ -14,9 +14,15 @@ from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import LONGEST_REASON
 
+#: Characters of the longest text that may have comments: reading them takes long, and nobody writes more.
+_LONGEST_JSONC = 256 * 1024
+
 
 def read_body(request: HTTPServerRequest) -> Any:
-    """Return the body's JSON value; refuses what cannot be read, naming line and column."""
+    """Return the body's JSON value; refuse what cannot be read, naming line and column.
+
+    Comments and trailing commas are accepted: people send their files as they are.
+    """
     encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
         message = msg("A body in the encoding {encoding} is not read; send it plain.", encoding=encoding)
@@ -31,14 +37,14 @@ def read_body(request: HTTPServerRequest) -> Any:
         raise _unreadable(msg("The body is empty; it must be JSON."))
     # curl -d says "form" of whatever it sends
     if _media_type(request) == "application/x-www-form-urlencoded" and not text.lstrip().startswith(
-        ("{", "[")
+        ("{", "[", "/")
     ):
         try:
             return loads_urlencoded(text)
         except InvalidJobError as error:
             raise invalid_parameters(msg("The form cannot be read."), error.errors) from None
     try:
-        return loads_json(text)
+        return (loads_jsonc if len(text) <= _LONGEST_JSONC else loads_json)(text)
     except JsonTextError as error:
         message = msg(
             "The body is not JSON. Line {line}, column {column}: {reason}",

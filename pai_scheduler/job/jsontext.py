@@ -1,4 +1,4 @@
-"""Reads JSON text, with or without comments, and says in a sentence where it is wrong."""
+"""JSON text, with comments and trailing commas or without; an error names its place and what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from .messages import Message, msg
 #: A string, or a comment; an unfinished string ends with its line (JSON has no line breaks in strings).
 _TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"?|//[^\n\r]*|/\*.*?(?P<end>\*/|\Z)', re.DOTALL)
 _NOT_BLANK = re.compile(r"[^\n\r]")
-_STRING_OR_TRAILING_COMMA = re.compile(r'"(?:\\.|[^"\\\n])*"?|,(?=\s*[\]}])', re.DOTALL)
+#: Kept: a string, and a comma with no value before it, which is an error. `end`: a comma before a bracket.
+_STRING_OR_COMMA = re.compile(
+    r'"(?:\\.|[^"\\\n])*"?|[\[{:,][ \t\r\n]*,|(?P<end>,)(?=[ \t\r\n]*[\]}])', re.DOTALL
+)
 #: Python reads no integer longer than 4300 digits; no job needs half of that.
 _LONG_NUMBER = re.compile(r"\d{2000,}")
 
@@ -43,13 +46,17 @@ def loads_json(text: str) -> Any:
         raise _at(text, match.start() if match else 0, msg("A number has too many digits.")) from None
 
 
-def loads_jsonc(text: str, *, trailing_commas: bool = False) -> Any:
-    """Read JSON with `//` and `/* */` comments; JsonTextError, with line and column in the text as given.
+def loads_jsonc(text: str) -> Any:
+    """Read JSON in which `//` and `/* */` comments, and commas before a closing bracket, may stand.
 
-    `trailing_commas`: a comma may stand before a closing bracket, as in an editor's settings.
+    That is JSONC, as VS Code writes it. JsonTextError, with line and column in the text as given.
     """
-    plain = _without_comments(text.removeprefix("\ufeff"))
-    return loads_json(_without_trailing_commas(plain) if trailing_commas else plain)
+    text = text.removeprefix("\ufeff")
+    try:
+        # (nearly all that programs send is plain)
+        return loads_json(text)
+    except JsonTextError:
+        return loads_json(_without_trailing_commas(_without_comments(text)))
 
 
 def _without_comments(text: str) -> str:
@@ -67,7 +74,7 @@ def _without_comments(text: str) -> str:
 
 
 def _without_trailing_commas(text: str) -> str:
-    return _STRING_OR_TRAILING_COMMA.sub(lambda found: " " if found.group() == "," else found.group(), text)
+    return _STRING_OR_COMMA.sub(lambda found: " " if found["end"] else found.group(), text)
 
 
 class _ConstantError(Exception):

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 from .jsontext import JsonTextError as JsonTextError
-from .jsontext import loads_json as loads_json
 from .jsontext import loads_jsonc as loads_jsonc
 from .schema import job_schema, resolve
 from .spec import JobSpec, PortRequest, TaskRole

@@ -267,7 +267,7 @@ def _add_virtual_clusters(
     action("start", msg("let a stopped virtual cluster go on"), named)
 
 
-FILE_HELP = msg("the job's JSON, comments allowed; - is the standard input")
+FILE_HELP = msg("the job's JSON, comments and trailing commas allowed; - is the standard input")
 EXIT_CODES = msg(
     "exit codes:\n"
     "  0  done; submit --watch: the job has succeeded\n"

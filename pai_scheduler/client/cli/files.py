@@ -1,4 +1,4 @@
-"""Reads a job's file: JSON with comments, from a path or the standard input."""
+"""Reads a job's file: JSON with comments and trailing commas, from a path or the standard input."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _normal(patterns: Iterable[str]) -> list[str]:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        settings = loads_jsonc(file.read_bytes().decode("utf-8"), trailing_commas=True)
+        settings = loads_jsonc(file.read_bytes().decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:

@@ -59,6 +59,14 @@ def test_a_line_comment_never_swallows_what_is_added() -> None:
     assert loads_jsonc(edit("[ // none yet\n]", (0,), 2)) == [2]
 
 
+def test_a_comma_before_a_closing_bracket_stays_or_goes_with_the_last_member() -> None:
+    text = '{"a": [1, 2,], "b": {"c": 3,},}'
+    assert loads_jsonc(edit(text, ("a", 1), ABSENT)) == {"a": [1], "b": {"c": 3}}
+    assert loads_jsonc(edit(text, ("b", "c"), ABSENT)) == {"a": [1, 2], "b": {}}
+    assert loads_jsonc(edit(text, ("b", "d"), 4)) == {"a": [1, 2], "b": {"c": 3, "d": 4}}
+    assert edit(text, ("a", 0), 5) == text.replace("1", "5")
+
+
 def test_a_bracket_in_a_string_or_comment_is_not_a_bracket() -> None:
     text = '{"a": "}]//", /* { */ "b\\"": [1]}'
     assert loads_jsonc(edit(text, ('b"', 1), "x")) == {"a": "}]//", 'b"': [1, "x"]}

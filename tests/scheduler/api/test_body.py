@@ -12,13 +12,14 @@ import pytest
         (b"", "empty"),
         (b"   \n", "empty"),
         (b'{\n  "jobName": }', "Line 2, column 14"),
-        (b'{"a": 1,}', "Line 1, column"),
+        (b'{"a": 1,,}', "Line 1, column 9"),
         (b'{"a": 1} x', "Line 1, column 10"),
         (b'{"a": "\xff"}', "not UTF-8 text (byte 7)"),
         (b"[" * 200_000, "nested too deeply"),
         (b'{"a": ' + b"9" * 5000 + b"}", "too many digits"),
         (b'{"a": NaN}', "NaN"),
-        (b'{"jobName": "x" /* no comments over REST */}', "Line 1, column 17"),
+        (b'{"jobName": "x", // why\n  /* not ended', "Line 2, column 3"),
+        (b"[1 /* too long for comments */" + b" " * 256 * 1024 + b"]", "Line 1, column 4"),
     ],
 )
 async def test_what_is_no_json_is_refused_with_the_place(
@@ -42,6 +43,25 @@ async def test_a_job_that_is_no_object_is_refused(http: httpx.AsyncClient, body:
 async def test_a_compressed_body_is_not_guessed_at(http: httpx.AsyncClient) -> None:
     answer = await http.post("/jobs", content=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
     assert (answer.status_code, answer.json()["code"]) == (415, "UnsupportedMediaTypeError")
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "application/x-www-form-urlencoded"])
+async def test_a_job_may_have_comments_and_trailing_commas(http: httpx.AsyncClient, media_type: str) -> None:
+    name = f"from-a-file-{len(media_type)}"
+    text = f"""// as it stands in a file
+    {{"jobName": "{name}", "image": "local/any", /* none, yet */
+      "taskRoles": [{{"name": "main", "command": "echo ,]",}},],
+    }}"""
+    headers = {"Content-Type": media_type}
+    checked = await http.post("/validate", content=text, headers=headers)
+    assert checked.json()["errors"] == []
+    answer = await http.post("/jobs", content=text, headers=headers)
+    assert answer.status_code == 202, answer.text
+    config = (await http.get(f"/user/alice/jobs/{name}/config")).json()
+    assert config["taskRoles"] == [{"name": "main", "command": "echo ,]"}]
+    schedule = f'{{"cron": "0 0 * * *", "timeZone": "UTC", "job": {text.partition(chr(10))[2]},}}'
+    made = await http.put(f"/user/alice/schedules/{name}", content=schedule, headers=headers)
+    assert made.status_code == 200, made.text
 
 
 async def test_nested_form_keys_make_a_job(http: httpx.AsyncClient) -> None:

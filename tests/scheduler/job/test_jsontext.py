@@ -1,4 +1,4 @@
-"""JSON text is read with or without comments, and an error says where it is in the text as given."""
+"""JSON text is read with or without comments and trailing commas; an error says where it is in the text."""
 
 from __future__ import annotations
 
@@ -70,8 +70,28 @@ def test_an_error_has_a_sentence_a_line_and_a_column(
     assert sentence in found[2]
 
 
-def test_a_comma_too_many_is_called_so() -> None:
-    line, column, sentence = refused('{"a": 1,}')
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": [1, 2, /* last */ ], "b": ",]", "c": "\\",}",\n}', {"a": [1, 2], "b": ",]", "c": '",}'}),
+        ("[[1,],[{},],]", [[1], [{}]]),
+        ('{"a": "x", // why\n}', {"a": "x"}),
+    ],
+)
+def test_a_comma_may_stand_before_a_closing_bracket(text: str, value: object) -> None:
+    assert loads_jsonc(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [("[,]", 2), ("[ , ]", 3), ("{,}", 2), ("[1,,]", 4), ("[1,/**/,]", 8), ('{"a":,}', 6), ("1,", 2)],
+)
+def test_a_comma_without_a_value_before_it_is_refused_where_it_stands(text: str, column: int) -> None:
+    assert refused(text)[:2] == (1, column)
+
+
+def test_a_comma_too_many_is_called_so_where_json_is_strict() -> None:
+    line, column, sentence = refused('{"a": 1,}', loads_json)
     assert line == 1
     # newer versions of Python point at the comma, older ones behind it
     assert column in (8, 9)
@@ -93,12 +113,15 @@ comments = st.sampled_from(["", " ", "/* a */", "// b\n", '/* " */', '// " //\n'
 
 
 @given(any_json.filter(lambda value: value == value), st.lists(comments, min_size=1))
-def test_comments_between_the_parts_change_nothing(value: Any, between: list[str]) -> None:
+def test_comments_and_trailing_commas_change_nothing(value: Any, between: list[str]) -> None:
     try:
         text = json.dumps(value, indent=1, allow_nan=False)
     except ValueError:
         return
     lines = text.split("\n")
+    for number, after in enumerate(lines[1:]):
+        if after.strip()[0] in "]}" and not lines[number].endswith(("[", "{")):
+            lines[number] += ","
     commented = "".join(f"{line}{between[number % len(between)]}\n" for number, line in enumerate(lines))
     assert loads_jsonc(commented) == value
 
@@ -114,12 +137,3 @@ def test_any_text_is_either_json_or_refused_in_a_sentence(text: str) -> None:
         assert 1 <= refusal.line <= text.count("\n") + 1
         assert refusal.column >= 1
         assert str(refusal.message)
-
-
-def test_an_editors_settings_may_have_a_comma_before_the_closing_bracket() -> None:
-    text = '{"a": [1, 2, /* last */ ], "b": ",]", "c": "\\",}",\n}'
-    assert loads_jsonc(text, trailing_commas=True) == {"a": [1, 2], "b": ",]", "c": '",}'}
-    with pytest.raises(JsonTextError):
-        loads_jsonc(text)
-    with pytest.raises(JsonTextError):
-        loads_jsonc("[1,,]", trailing_commas=True)

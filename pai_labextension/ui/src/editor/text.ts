@@ -1,6 +1,17 @@
-// A job's JSON text, with comments or without: what it means, where each value stands, and how one is changed.
+// A job's JSON text, with comments and trailing commas or without: what it means, where each value stands, and how one is changed.
 
-import { applyEdits, Edit, findNodeAtLocation, getNodeValue, modify, Node, ParseError, parseTree } from 'jsonc-parser';
+import {
+  applyEdits,
+  createScanner,
+  Edit,
+  findNodeAtLocation,
+  getNodeValue,
+  modify,
+  Node,
+  ParseError,
+  parseTree,
+  SyntaxKind
+} from 'jsonc-parser';
 
 /** Where in a job something is: `['taskRoles', 0, 'name']`. */
 export type Path = readonly (string | number)[];
@@ -27,7 +38,7 @@ export function parseText(text: string): IParsedText {
     return { config: {}, tree: undefined, error: null };
   }
   const errors: ParseError[] = [];
-  const tree = parseTree(text, errors, { allowTrailingComma: false });
+  const tree = parseTree(text, errors, { allowTrailingComma: true });
   return errors.length > 0 || !tree
     ? { config: undefined, tree: undefined, error: errors[0] ?? { error: 1, offset: 0, length: text.length } }
     : { config: getNodeValue(tree), tree, error: null };
@@ -40,7 +51,38 @@ export function textOf(config: unknown): string {
 
 /** Return what sets one value in a text without errors (`undefined` removes it); the rest stays as it was written. */
 export function edits(text: string, path: Path, value: unknown, insert = false): Edit[] {
-  return modify(text, [...path], value, { formattingOptions: FORMAT, isArrayInsertion: insert });
+  return value === undefined
+    ? removal(text, path)
+    : modify(text, [...path], value, { formattingOptions: FORMAT, isArrayInsertion: insert });
+}
+
+/** Return what removes a value with its name, its comma and the line that it leaves blank (`modify` breaks lists). */
+function removal(text: string, path: Path): Edit[] {
+  const { tree } = parseText(text);
+  const node = tree && findNodeAtLocation(tree, [...path]);
+  const item = node?.parent?.type === 'property' ? node.parent : node;
+  const siblings = item?.parent?.children;
+  if (!item || !siblings) {
+    return [];
+  }
+  const before = siblings[siblings.indexOf(item) - 1];
+  const end = item.offset + item.length;
+  const own = commaBehind(text, item);
+  const comma = own ?? (before && commaBehind(text, before));
+  const next = own === end ? end + 1 : end;
+  const [blanks, newline] = /^[ \t]*(\r?\n)?/.exec(text.slice(next))!;
+  const isLast = own === undefined || newline !== undefined;
+  const from = isLast ? text.slice(0, item.offset).replace(/[ \t]+$/, '').length : item.offset;
+  const to = newline === undefined && own === undefined ? next : next + blanks.length;
+  const cut = { offset: from, length: to - from, content: '' };
+  return comma === undefined || comma === end ? [cut] : [cut, { offset: comma, length: 1, content: '' }];
+}
+
+/** Return where the comma behind an item stands; `undefined`: there is none. */
+function commaBehind(text: string, { offset, length }: Node): number | undefined {
+  const scanner = createScanner(text, true);
+  scanner.setPosition(offset + length);
+  return scanner.scan() === SyntaxKind.CommaToken ? scanner.getTokenOffset() : undefined;
 }
 
 /** Return what swaps two items of a list, each with the comments in it. */

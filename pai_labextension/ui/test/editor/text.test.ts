@@ -22,6 +22,8 @@ const COMMENTED = `{
 }
 `;
 
+const comments = (text: string) => text.match(/\/\/ \w+|\/\*.*?\*\//g);
+
 describe('the text of a job', () => {
   it('may be blank, and have comments', () => {
     expect(parseText(' \n')).toMatchObject({ config: {}, error: null });
@@ -30,7 +32,54 @@ describe('the text of a job', () => {
 
   it('has no meaning where it is no JSON, and says where', () => {
     expect(parseText('{"jobName": }')).toMatchObject({ config: undefined, error: { offset: 12 } });
-    expect(parseText('{"taskRoles": [],}').error).not.toBeNull();
+    expect(parseText('{"taskRoles": [,]}')).toMatchObject({ error: { offset: 15 } });
+  });
+
+  it('may have commas before closing brackets', () => {
+    expect(parseText('{"taskRoles": [{"name": "one",},], // why\n}')).toMatchObject({
+      config: { taskRoles: [{ name: 'one' }] },
+      error: null
+    });
+  });
+
+  it('stays readable whatever is removed from it or set in it', () => {
+    const texts = [
+      '{"a": 1, "b": [{"x": 1}, {"y": 2}], "c": {"z": 1}}',
+      '{"a": 1, "b": [{"x": 1}, {"y": 2},], "c": {"z": 1,},}',
+      '{\n  "a": 1, // one\n  "b": [\n    {"x": 1}, // first\n    {"y": 2} // last\n  ],\n  "c": {\n    "z": 1 // z\n  }\n}',
+      '{\n  "a": 1 // one\n  , "b": [\n    {"x": 1},\n    {"y": 2},\n  ] /* b */, "c": {\n    "z": 1,\n  },\n}'
+    ];
+    const whole = { a: 1, b: [{ x: 1 }, { y: 2 }], c: { z: 1 } };
+    const cases: [(string | number)[], unknown, unknown][] = [
+      [['a'], undefined, { b: whole.b, c: whole.c }],
+      [['b'], undefined, { a: 1, c: whole.c }],
+      [['c'], undefined, { a: 1, b: whole.b }],
+      [['b', 0], undefined, { ...whole, b: [{ y: 2 }] }],
+      [['b', 1], undefined, { ...whole, b: [{ x: 1 }] }],
+      [['c', 'z'], undefined, { ...whole, c: {} }],
+      [['c', 'none'], undefined, whole],
+      [['b', 2], { w: 3 }, { ...whole, b: [...whole.b, { w: 3 }] }],
+      [['c', 'y'], 2, { ...whole, c: { z: 1, y: 2 } }]
+    ];
+    for (const text of texts) {
+      for (const [path, value, expected] of cases) {
+        const changed = applied(text, edits(text, path, value));
+        expect([text, path, parseText(changed)]).toMatchObject([text, path, { config: expected, error: null }]);
+        // (what stands in a list or object goes with it)
+        if (path.length > 1) {
+          expect(comments(changed)).toEqual(comments(text));
+        }
+      }
+    }
+  });
+
+  it('loses the line of what is removed, and nothing else', () => {
+    const lines = '{\n  // greets\n  "a": 1, // one\n  "b": 2,\n  "c": 3\n}';
+    expect(applied(lines, edits(lines, ['b'], undefined))).toBe(lines.replace('  "b": 2,\n', ''));
+    expect(applied(lines, edits(lines, ['c'], undefined))).toBe(lines.replace(',\n  "c": 3', ''));
+    const compact = '{"a": 1, "b": 2, "c": 3}';
+    expect(applied(compact, edits(compact, ['a'], undefined))).toBe('{"b": 2, "c": 3}');
+    expect(applied(compact, edits(compact, ['c'], undefined))).toBe('{"a": 1, "b": 2}');
   });
 
   it('keeps comments and spaces when a value is set or removed', () => {

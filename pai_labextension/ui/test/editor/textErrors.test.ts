@@ -8,7 +8,7 @@ describe('a text that is no JSON', () => {
   it.each([
     ['{"a": 1 "b": 2}', 'Line 1, column 9: a comma is missing before this'],
     ['{"a" 1}', 'Line 1, column 6: a colon is missing before this'],
-    ['{"a": 1,\n}', 'Line 2, column 1: a name in double quotes is missing here, or a comma before it is too many'],
+    ['{"a": 1,\n,}', 'Line 2, column 1: a name in double quotes is missing here, or a comma before it is too many'],
     ['{"a": }', 'Line 1, column 7: a value is missing here, or a comma before it is too many'],
     ['{"a": [1', 'Line 1, column 9: a closing ] is missing'],
     ['{"a": 1', 'Line 1, column 8: a closing } is missing'],

@@ -20,7 +20,8 @@ Pai = Callable[..., subprocess.CompletedProcess[str]]
 
 def _file(folder: Path, name: str, command: str = "echo hello", **fields: Any) -> Path:
     path = folder / f"{name}.json"
-    path.write_text("// a comment\n" + json.dumps(hello_job(name, command, **fields)) + "/* and another */")
+    job = json.dumps(hello_job(name, command, **fields))
+    path.write_text(f"// a comment, and a comma at the end\n{job[:-1]},}}/* and another */")
     return path
 
 
