@@ -120,6 +120,11 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             "`pack`: what starts fills machines; `spread`: it gets the emptiest ones "
             "([more](../users/virtual-clusters.md#pack-or-spread))",
         ),
+        "holdersVisible": (
+            "members",
+            "who sees the names of the users whose jobs hold GPUs: `members`, the users of this virtual "
+            "cluster; `everybody`; `nobody` but administrators",
+        ),
     },
     "sharedFolders": {
         "name": ("**required**", "by which a job asks for it (`extras.sharedFolders`)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pai_scheduler.job.messages import Message, msg
@@ -43,8 +44,9 @@ class NodesHandler(ApiHandler):
     )
     async def get(self) -> None:
         """List."""
+        shows_holder = partial(self.service.virtual_clusters.shows_holder, self.principal)
         nodes = [(use, self.service.disk(use.node.name)) for use in self.service.node_uses()]
-        self.answer([self.presenter.node(use, disk, self.principal) for use, disk in nodes])
+        self.answer([self.presenter.node(use, disk, self.principal, shows_holder) for use, disk in nodes])
 
 
 class NodeHandler(ApiHandler):

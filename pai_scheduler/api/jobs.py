@@ -188,7 +188,7 @@ class JobHandler(_SubmitHandler):
         job = await self.service.jobs.get(self.principal, user, name)
         queues = self.service.queues
         outlook = Outlook(
-            queues.waiting_reason(job),
+            queues.waiting_reason(self.principal, job),
             queues.place(job),
             queues.starts_within(job),
             self.service.jobs.latest_end(job),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypedDict, cast
 from urllib.parse import quote
@@ -144,14 +144,21 @@ class Presenter:
             "mostOnOne": _amounts(found.most_on_one),
         }
 
-    def node(self, use: NodeUse, disk: DiskSpace | None, principal: Principal) -> cluster.NodeInfo:
-        """Return a machine; whose job has a GPU is told to its owner and to admins only."""
+    def node(
+        self,
+        use: NodeUse,
+        disk: DiskSpace | None,
+        principal: Principal,
+        shows_holder: Callable[[Job], bool],
+    ) -> cluster.NodeInfo:
+        """Return a machine; which job has a GPU is told to its owner and to admins only."""
         node = use.node
-        holders = {
-            index: f"{user}~{name}" if principal.admin or user == principal.name else "busy"
-            for index, (user, name) in use.gpu_jobs.items()
+        jobs = {
+            index: f"{job.user}~{job.name}" if principal.may_act_for(job.user) else "busy"
+            for index, job in use.gpu_jobs.items()
         }
-        used_gpus = Counter(gpu.type for gpu in node.gpus if gpu.index in holders)
+        users = {index: job.user for index, job in use.gpu_jobs.items() if shows_holder(job)}
+        used_gpus = Counter(gpu.type for gpu in node.gpus if gpu.index in jobs)
         return {
             "name": node.name,
             "state": node.state.value,
@@ -167,7 +174,8 @@ class Presenter:
                     "uuid": gpu.uuid,
                     "simulated": gpu.simulated,
                     "memoryMB": gpu.memory_mb,
-                    "job": holders.get(gpu.index),
+                    "job": jobs.get(gpu.index),
+                    "user": users.get(gpu.index),
                 }
                 for gpu in node.gpus
             ],

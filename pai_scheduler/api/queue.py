@@ -139,7 +139,7 @@ class QueueHandler(ListHandler):
         reason, starts_within = None, None
         if self._unexplained and queued.job.user == self.principal.name:
             self._unexplained -= 1
-            reason = self.service.queues.waiting_reason(queued.job)
+            reason = self.service.queues.waiting_reason(self.principal, queued.job)
             starts_within = self.service.queues.starts_within(queued.job)
             await asyncio.sleep(0)
         return queued.position, self.presenter.queue_entry(queued, self.principal, reason, starts_within)

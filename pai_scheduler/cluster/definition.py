@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pai_scheduler.job.messages import msg
 
@@ -79,6 +79,10 @@ class Order(NamedTuple):
     shortest_remaining: ShortestRemaining | None = None
 
 
+#: Who sees the users whose jobs hold a virtual cluster's GPUs: its own users, all, administrators only.
+HoldersVisible = Literal["members", "everybody", "nobody"]
+
+
 @dataclass(frozen=True, slots=True)
 class VirtualCluster:
     """A share of the cluster, in per cent of every resource: guaranteed, and at most.
@@ -108,6 +112,8 @@ class VirtualCluster:
     spreads: bool = False
     #: who needs least to its end comes first, and stops others for it; None: no matter
     shortest_remaining: ShortestRemaining | None = None
+    #: to whom the names of users are shown whose jobs of it hold GPUs
+    holders_visible: HoldersVisible = "members"
 
     @property
     def service_order(self) -> LeastAttained | ShortestRemaining | None:
@@ -297,6 +303,7 @@ _VIRTUAL_CLUSTER_FIELDS = (
     "maxRunSeconds",
     *ORDERS,
     "placement",
+    "holdersVisible",
 )
 #: a hundred years; more would be no decay
 _MOST_HOURS = 876_000
@@ -333,6 +340,7 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
             most_run,
             quota,
             spreads=_spreads(fields.get("placement"), f"{path}.placement"),
+            holders_visible=_holders_visible(fields.get("holdersVisible"), f"{path}.holdersVisible"),
             **read_order(fields, path)._asdict(),
         )
     if "default" not in clusters:
@@ -371,6 +379,18 @@ def _spreads(value: object, path: str) -> bool:
         )
         raise DefinitionError(path, text)
     return value == "spread"
+
+
+def _holders_visible(value: object, path: str) -> HoldersVisible:
+    match value:
+        case None:
+            return "members"
+        case "members" | "everybody" | "nobody":
+            return value
+    text = msg(
+        "Say members (who may use the virtual cluster), everybody or nobody: who sees which users hold GPUs."
+    )
+    raise DefinitionError(path, text)
 
 
 def _fair_share(document: object, path: str) -> int:

@@ -80,13 +80,13 @@ class QueuedJob:
 
 @dataclass(frozen=True, slots=True)
 class NodeUse:
-    """A node and what is taken of it; `gpu_jobs` gives the job (user, name) that holds a GPU index."""
+    """A node and what is taken of it; `gpu_jobs` gives the job that holds a GPU index."""
 
     node: Node
     cpus: int
     memory_mb: int
     storage_gb: int
-    gpu_jobs: Mapping[int, tuple[str, str]]
+    gpu_jobs: Mapping[int, Job]
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,12 +423,24 @@ def gpu_memory_mb(core: Core, ref: TaskRef) -> int | None:
     return sum(known) if len(known) == len(held) else None
 
 
+def gpu_holders(core: Core, gpu_type: str | None) -> Counter[tuple[str, str]]:
+    """Count the GPUs of a type (None: any) that jobs hold, by user and virtual cluster."""
+    held: Counter[tuple[str, str]] = Counter()
+    types = {name: {gpu.index: gpu.type for gpu in use.node.gpus} for name, use in core.cluster.uses.items()}
+    for job, task in _holding(core):
+        known = types.get(task.assignment.node, {})
+        held[job.user, job.spec.virtual_cluster] += sum(
+            gpu_type in (None, known.get(gpu)) for gpu in task.assignment.gpus
+        )
+    return held
+
+
 def node_uses(core: Core) -> list[NodeUse]:
     """List the nodes and what is taken of them."""
-    holders: dict[str, dict[int, tuple[str, str]]] = defaultdict(dict)
+    holders: dict[str, dict[int, Job]] = defaultdict(dict)
     for job, task in _holding(core):
         for gpu in task.assignment.gpus:
-            holders[task.assignment.node][gpu] = (job.user, job.name)
+            holders[task.assignment.node][gpu] = job
     with core.dispatcher.without_reservations():
         return [
             NodeUse(

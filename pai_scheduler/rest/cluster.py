@@ -44,7 +44,14 @@ class GpuInfo(TypedDict):
     uuid: str
     simulated: Annotated[bool, about("Declared in the cluster file but not there")]
     memoryMB: Annotated[Count | None, about("Its memory; null: not known, or simulated")]
-    job: Annotated[str | None, about("Who has it: user~job; the word `busy` for another user's")]
+    job: Annotated[str | None, about("The job that holds it: user~job; the word `busy` for another user's")]
+    user: Annotated[
+        str | None,
+        about(
+            "The user whose job holds it, as far as `holdersVisible` of the job's virtual cluster shows it. "
+            "Null: it is free, or the name is not shown"
+        ),
+    ]
 
 
 class DiskInfo(TypedDict):

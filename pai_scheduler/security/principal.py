@@ -41,6 +41,12 @@ class Principal:
             return True
         return self.name in cluster.users or not set(self.groups).isdisjoint(cluster.groups)
 
+    def sees_holder(self, owner: str, cluster: VirtualCluster) -> bool:
+        """Return whether this caller is told that a job of `owner` in a virtual cluster holds GPUs."""
+        if self.may_read(owner) or cluster.holders_visible == "everybody":
+            return True
+        return cluster.holders_visible == "members" and self.may_use(cluster)
+
 
 @dataclass(frozen=True, slots=True)
 class AnonymousReader(Principal):

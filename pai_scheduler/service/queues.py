@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from heapq import nsmallest
 
 from pai_scheduler.cluster.ranks import QueuePosition
+from pai_scheduler.cluster.shortages import named
 from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Job
-from pai_scheduler.core.queries import QueuedJob, positions_of, queued_job, queued_jobs, waiting_reason
+from pai_scheduler.core.queries import (
+    QueuedJob,
+    gpu_holders,
+    positions_of,
+    queued_job,
+    queued_jobs,
+    waiting_reason,
+)
 from pai_scheduler.execution.writer import Writer
-from pai_scheduler.job.messages import Message
+from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.rest.errors import no_virtual_cluster
 from pai_scheduler.security.principal import Principal
 
@@ -69,9 +78,26 @@ class Queues:
         cluster = self._core.dispatcher.quota_accounting.clusters.get(job.spec.virtual_cluster)
         return cluster is not None and cluster.shorter_first > 0
 
-    def waiting_reason(self, job: Job) -> Message | None:
-        """Return why a job waits now; None where it does not."""
-        return waiting_reason(self._core, job, self._now())
+    def waiting_reason(self, principal: Principal, job: Job) -> Message | None:
+        """Return why a job waits now, and who holds the GPUs that it asks for; None where it does not wait.
+
+        Names are those that the job's owner may see, as others show the sentence to that person.
+        """
+        reason = waiting_reason(self._core, job, self._now())
+        if reason is None or not job.spec.total_gpus or job.id not in self._core.queue:
+            return reason
+        reader = principal if principal.name == job.user else Principal(job.user)
+        clusters = self._core.dispatcher.quota_accounting.clusters
+        held: Counter[str] = Counter()
+        for (user, cluster), count in gpu_holders(self._core, job.spec.gpu_type).items():
+            if count and (known := clusters.get(cluster)) and reader.sees_holder(user, known):
+                held[user] += count
+        if not held:
+            return reason
+        shown = named([f"{user} ({count})" for user, count in held.most_common()])
+        if (gpu_type := job.spec.gpu_type) is None:
+            return msg("{reason} GPUs are held by {holders}.", reason=reason, holders=shown)
+        return msg("{reason} {type} GPUs are held by {holders}.", reason=reason, type=gpu_type, holders=shown)
 
     def starts_within(self, job: Job) -> int | None:
         """Return in about how many seconds a waiting job starts; None: not known, or it does not wait."""

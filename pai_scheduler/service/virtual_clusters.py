@@ -11,6 +11,7 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.redistribution import DEFAULT, NotEnoughError, assign, difference, remove
 from pai_scheduler.cluster.usage import UsedLately
 from pai_scheduler.core.events import SharesChanged
+from pai_scheduler.core.model import Job
 from pai_scheduler.core.queries import VirtualClusterUse, virtual_cluster_uses
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.execution.writer import Writer
@@ -56,6 +57,11 @@ class VirtualClusters:
         """List the virtual clusters, and what is taken of them."""
         counts = await self._reader.read(self._store.count_by_virtual_cluster)
         return virtual_cluster_uses(self._writer.core, self._cluster.virtual_clusters.values(), counts)
+
+    def shows_holder(self, principal: Principal, job: Job) -> bool:
+        """Return whether a caller is told who owns a job that holds GPUs (`holdersVisible`)."""
+        cluster = self._cluster.virtual_clusters.get(job.spec.virtual_cluster)
+        return principal.may_read(job.user) if cluster is None else principal.sees_holder(job.user, cluster)
 
     def used_lately(self, user: Principal) -> dict[str, UsedLately]:
         """Return what a user has used of each virtual cluster whose users share by that; nobody: nothing."""

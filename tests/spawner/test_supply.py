@@ -17,7 +17,15 @@ def node(name: str, gpus: dict[str, int], used: dict[str, int], *, simulated: bo
         "total": {"cpus": 8, "memoryMB": 16000, "storageGB": 100, "gpus": gpus},
         "used": {"cpus": 3, "memoryMB": 1000, "storageGB": 0, "gpus": used},
         "gpus": [
-            {"index": index, "type": kind, "uuid": "", "simulated": simulated, "memoryMB": None, "job": None}
+            {
+                "index": index,
+                "type": kind,
+                "uuid": "",
+                "simulated": simulated,
+                "memoryMB": None,
+                "job": None,
+                "user": None,
+            }
             for kind, count in gpus.items()
             for index in range(count)
         ],

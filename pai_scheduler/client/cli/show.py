@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from pai_scheduler.client.forecast_words import about_so_long, start_in_words
@@ -91,6 +92,7 @@ def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
         msg("CPUS (used/all)"),
         msg("MEMORY MB (used/all)"),
         msg("GPUS (used/all)"),
+        msg("HELD BY"),
         msg("DISK GB (free/all)"),
     ]
     rows = [
@@ -101,6 +103,7 @@ def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
             f"{node['used']['cpus']}/{node['total']['cpus']}",
             f"{node['used']['memoryMB']}/{node['total']['memoryMB']}",
             _gpus(node, locale),
+            _holders(node),
             _disk(node),
         ]
         for node in nodes
@@ -222,6 +225,11 @@ def _gpus(node: NodeInfo, locale: str) -> str:
         )
         or "-"
     )
+
+
+def _holders(node: NodeInfo) -> str:
+    users = Counter(gpu["user"] for gpu in node["gpus"] if gpu["user"])
+    return ", ".join(f"{user} {count}" for user, count in users.most_common()) or "-"
 
 
 def _state(state: str, sub_state: str) -> str:

@@ -71,8 +71,8 @@ def test_a_job_stopped_before_its_first_attempt_has_the_tables_row() -> None:
 
 def test_a_lost_node_says_so_and_counts_its_gpus_by_type() -> None:
     node = Node("n", 8, 1000, 10, (Gpu(0, "P100"), Gpu(1, "P100"), Gpu(2, "V100")), state=NodeState.LOST)
-    info = PRESENTER.node(NodeUse(node, 2, 100, 0, {1: ("bob", "j")}), None, Principal("alice"))
+    info = PRESENTER.node(NodeUse(node, 2, 100, 0, {1: _job()}), None, Principal("bob"), lambda _job: False)
     assert info["state"] == "LOST"
     assert info["total"]["gpus"] == {"P100": 2, "V100": 1}
     assert info["used"]["gpus"] == {"P100": 1, "V100": 0}
-    assert [gpu["job"] for gpu in info["gpus"]] == [None, "busy", None]
+    assert [(gpu["job"], gpu["user"]) for gpu in info["gpus"]] == [(None, None), ("busy", None), (None, None)]

@@ -192,6 +192,12 @@ def test_limits_are_read_for_all_and_for_each_virtual_cluster() -> None:
     ):
         with pytest.raises(DefinitionError, match=why):
             parse("virtualClusters: {default: {capacity: 60, " + wrong + "}}")
+    for visible in ("members", "everybody", "nobody"):
+        found = parse("virtualClusters: {default: {capacity: 60, holdersVisible: " + visible + "}}")
+        assert found.virtual_clusters["default"].holders_visible == visible
+    assert default.holders_visible == "members"
+    with pytest.raises(DefinitionError, match=r"default.holdersVisible: Say members"):
+        parse("virtualClusters: {default: {capacity: 60, holdersVisible: friends}}")
     for placement, spreads in (("pack", False), ("spread", True)):
         found = parse("virtualClusters: {default: {capacity: 60, placement: " + placement + "}}")
         assert found.virtual_clusters["default"].spreads is spreads

@@ -108,7 +108,7 @@ async def test_a_job_is_told_beforehand_whether_it_fits_now_later_or_never(servi
 
 async def test_a_job_that_never_fits_is_accepted_and_says_so(service: OpenService) -> None:
     await service.admission.submit(ALICE, "alice", make_config(make_role(cpus=9)))
-    reason = service.queues.waiting_reason(await service.jobs.get(ALICE, "alice", "job"))
+    reason = service.queues.waiting_reason(ALICE, await service.jobs.get(ALICE, "alice", "job"))
     assert "Never fits at present: a task asks for 9 CPUs, the largest node has 8." in str(reason)
 
 

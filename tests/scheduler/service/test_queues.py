@@ -46,5 +46,5 @@ async def test_a_queue_is_read_page_by_page_and_ones_own_jobs_are_found_behind_i
 
 async def test_a_job_that_is_not_in_line_has_no_place_and_waits_for_nothing(service: OpenService) -> None:
     job = await service.run("over")
-    assert (service.queues.place(job), service.queues.waiting_reason(job)) == (None, None)
+    assert (service.queues.place(job), service.queues.waiting_reason(ALICE, job)) == (None, None)
     assert service.queues.names() == ["default", "vision"]

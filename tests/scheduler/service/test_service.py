@@ -76,12 +76,12 @@ async def test_simulated_gpus_are_given_to_one_job_at_a_time(service: OpenServic
     await service.until("first", lambda job: job.state is State.RUNNING)
     await service.admission.submit(ALICE, "alice", make_config(make_role(gpus=1), name="second"))
     second = await service.jobs.get(ALICE, "alice", "second")
-    assert str(service.queues.waiting_reason(second)) == (
+    assert str(service.queues.waiting_reason(ALICE, second)) == (
         "Waiting in virtual cluster default, place 1 in the queue: the job asks for 1 × GPU, none is free. "
-        "It fits after the end of the job that runs."
+        "It fits after the end of the job that runs. GPUs are held by alice (2)."
     )
     (node,) = service.node_uses()
-    assert node.gpu_jobs == {0: ("alice", "first"), 1: ("alice", "first")}
+    assert [job.name for job in node.gpu_jobs.values()] == ["first", "first"]
     await service.jobs.stop(ALICE, "alice", "first")
     assert (await service.until("second")).state is State.SUCCEEDED
     (node,) = service.node_uses()

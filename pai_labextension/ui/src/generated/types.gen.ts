@@ -976,9 +976,13 @@ export type GpuInfo = {
      */
     memoryMB: number | null;
     /**
-     * Who has it: user~job; the word `busy` for another user's
+     * The job that holds it: user~job; the word `busy` for another user's
      */
     job: string | null;
+    /**
+     * The user whose job holds it, as far as `holdersVisible` of the job's virtual cluster shows it. Null: it is free, or the name is not shown
+     */
+    user: string | null;
 };
 
 /**

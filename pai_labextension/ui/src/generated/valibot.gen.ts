@@ -475,7 +475,8 @@ export const vGpuInfo = v.object({
     uuid: v.string(),
     simulated: v.boolean(),
     memoryMB: v.nullable(v.pipe(v.number(), v.integer())),
-    job: v.nullable(v.string())
+    job: v.nullable(v.string()),
+    user: v.nullable(v.string())
 });
 
 /**

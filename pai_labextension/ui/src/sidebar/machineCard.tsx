@@ -6,7 +6,7 @@ import * as React from 'react';
 import { INode } from '../api';
 import { machineLabel, shownState } from '../states';
 import { Bar } from './bar';
-import { diskOf, gpusOf, IGpus, IShare, jobsOn, share } from './machines';
+import { diskOf, gpusOf, holdersOn, IGpus, IHolder, IShare, share } from './machines';
 
 interface IMachineCardProps {
   node: INode;
@@ -15,7 +15,7 @@ interface IMachineCardProps {
 }
 
 export function MachineCard({ node, trans, language }: IMachineCardProps): React.ReactElement {
-  const jobs = jobsOn(node);
+  const holders = holdersOn(node);
   const disk = diskOf(node);
   const storage = share(node, 'storageGB');
   return (
@@ -34,7 +34,7 @@ export function MachineCard({ node, trans, language }: IMachineCardProps): React
       <span className="pai-mod-secondary">
         {trans.__('Disk that jobs may still reserve: %1 of %2 GB', storage.free, storage.total)}
       </span>
-      {jobs.length > 0 && <span>{trans.__('Jobs on its GPUs: %1', jobs.join(', '))}</span>}
+      {holders.length > 0 && <span>{trans.__('GPUs held by: %1', holders.join(', '))}</span>}
     </li>
   );
 }
@@ -47,16 +47,15 @@ function Gpus({ gpus, trans }: { gpus: IGpus; trans: TranslationBundle }): React
       <span className="pai-Bar-text">{trans.__('%1 of %2 free', gpus.free, gpus.total)}</span>
       <span className="pai-Machine-squares" aria-hidden="true">
         {gpus.holders.map((holder, number) => (
-          <span
-            key={number}
-            className="pai-Machine-square"
-            data-held={holder === null ? 'no' : holder === 'busy' ? 'busy' : 'known'}
-            title={holder === null ? trans.__('free') : holder === 'busy' ? trans.__('another user’s job') : holder}
-          />
+          <span key={number} className="pai-Machine-square" data-held={holder.held} title={title(holder, trans)} />
         ))}
       </span>
     </div>
   );
+}
+
+function title({ held, name }: IHolder, trans: TranslationBundle): string {
+  return name ?? (held === 'no' ? trans.__('free') : trans.__('another user’s job'));
 }
 
 function FreeBar(props: { label: string; of: IShare; trans: TranslationBundle }): React.ReactElement {

@@ -17,8 +17,13 @@ export interface IGpus extends IShare {
   readonly type: string;
   /** Declared, not found. */
   readonly simulated: boolean;
-  /** Whose each is: null where it is free, "busy" for somebody else's job, "USER~JOB" where one may know. */
-  readonly holders: readonly (string | null)[];
+  readonly holders: readonly IHolder[];
+}
+
+/** Who holds a GPU: nobody, a job that one may see ("USER~JOB"), or another user; null: the name is not shown. */
+export interface IHolder {
+  readonly held: 'no' | 'known' | 'busy';
+  readonly name: string | null;
 }
 
 /** Return whether a machine may get something new. */
@@ -44,14 +49,21 @@ export function gpusOf(node: INode): IGpus[] {
     const gpus = node.gpus.filter(gpu => gpu.type === type);
     const free = gpus.filter(gpu => gpu.job === null).length;
     const simulated = gpus.some(gpu => gpu.simulated);
-    return { type, free, total: gpus.length, simulated, holders: gpus.map(gpu => gpu.job) };
+    return { type, free, total: gpus.length, simulated, holders: gpus.map(holderOf) };
   });
 }
 
-/** Return the jobs on a machine's GPUs that one may know, as "USER~JOB", each once. */
-export function jobsOn(node: INode): string[] {
-  const jobs = node.gpus.flatMap(gpu => (gpu.job === null || gpu.job === 'busy' ? [] : [gpu.job]));
-  return [...new Set(jobs)].sort();
+/** Return who holds a machine's GPUs, as far as one may know, each once: jobs as "USER~JOB", other users by name. */
+export function holdersOn(node: INode): string[] {
+  const names = node.gpus.flatMap(gpu => holderOf(gpu).name ?? []);
+  return [...new Set(names)].sort();
+}
+
+function holderOf({ job, user }: INode['gpus'][number]): IHolder {
+  if (job === null) {
+    return { held: 'no', name: null };
+  }
+  return job === 'busy' ? { held: 'busy', name: user } : { held: 'known', name: job };
 }
 
 /** Return what all machines have together; free is what is free where something new may start. */
@@ -74,7 +86,7 @@ export function sum(nodes: readonly INode[], sharesOf: (node: INode) => readonly
 export function select(nodes: readonly INode[], words: string): INode[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const text = (node: INode) =>
-    [node.name, node.rack, ...node.gpus.flatMap(gpu => [gpu.type, gpu.job ?? ''])].join('\n').toLowerCase();
+    [node.name, node.rack, ...node.gpus.map(gpu => gpu.type), ...holdersOn(node)].join('\n').toLowerCase();
   return nodes
     .filter(node => wanted.every(word => text(node).includes(word)))
     .sort(

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
 import { INode } from '../../src/api';
-import { diskOf, gpusOf, jobsOn, select, share, sum } from '../../src/sidebar/machines';
+import { diskOf, gpusOf, holdersOn, select, share, sum } from '../../src/sidebar/machines';
 
 type Gpu = INode['gpus'][number];
 
-function gpu(type: string, job: string | null = null): Gpu {
-  return { index: 0, type, uuid: '', simulated: false, memoryMB: null, job };
+function gpu(type: string, job: string | null = null, user: string | null = null): Gpu {
+  return { index: 0, type, uuid: '', simulated: false, memoryMB: null, job, user };
 }
 
 /** Make a machine with the given differences. */
@@ -39,8 +39,17 @@ describe('what is free on a machine', () => {
   it('is said for each type of GPU', () => {
     const gpus = [gpu('V100', 'busy'), gpu('A100', 'alice~train'), { ...gpu('A100'), simulated: true }];
     expect(gpusOf(node({ gpus }))).toEqual([
-      { type: 'A100', free: 1, total: 2, simulated: true, holders: ['alice~train', null] },
-      { type: 'V100', free: 0, total: 1, simulated: false, holders: ['busy'] }
+      {
+        type: 'A100',
+        free: 1,
+        total: 2,
+        simulated: true,
+        holders: [
+          { held: 'known', name: 'alice~train' },
+          { held: 'no', name: null }
+        ]
+      },
+      { type: 'V100', free: 0, total: 1, simulated: false, holders: [{ held: 'busy', name: null }] }
     ]);
   });
 
@@ -54,10 +63,10 @@ describe('what is free on a machine', () => {
   });
 });
 
-describe('the jobs on a machine', () => {
-  it('are those that one may know, each once', () => {
+describe('the holders of the GPUs of a machine', () => {
+  it('are jobs that one may see and users whose names are shown, each once', () => {
     const gpus = [gpu('A100', 'alice~train'), gpu('A100', 'busy'), gpu('A100', 'alice~train'), gpu('A100')];
-    expect(jobsOn(node({ gpus }))).toEqual(['alice~train']);
+    expect(holdersOn(node({ gpus: [...gpus, gpu('V100', 'busy', 'bob')] }))).toEqual(['alice~train', 'bob']);
   });
 });
 

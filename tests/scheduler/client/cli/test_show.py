@@ -101,8 +101,15 @@ def test_a_job_that_is_wrong_has_no_limits() -> None:
 def test_each_machine_is_shown_with_the_rack_that_it_is_in() -> None:
     lines = nodes_table([NODE, {**NODE, "rack": ""}], "en").splitlines()
     assert [line.split() for line in lines[-2:]] == [
-        ["a", rack, "READY", "3/8", "1000/16000", "P100", "1/2", "-"] for rack in ("r1", "-")
+        ["a", rack, "READY", "3/8", "1000/16000", "P100", "1/2", "-", "-"] for rack in ("r1", "-")
     ]
+
+
+def test_who_holds_the_gpus_of_a_node_is_shown_with_how_many() -> None:
+    gpus = [{"type": "P100", "simulated": False, "user": user} for user in ("bob", "carol", None, "carol")]
+    lines = nodes_table([{**NODE, "gpus": gpus}, NODE], "en").splitlines()  # type: ignore[typeddict-item]
+    assert "HELD BY" in lines[0]
+    assert "carol 2, bob 1" in lines[-2]
 
 
 def test_the_room_on_a_machine_s_disk_is_shown_where_it_is_known() -> None:
