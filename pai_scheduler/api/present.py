@@ -118,6 +118,7 @@ class Presenter:
         """Return what submitting a job would do."""
         return {
             "errors": self.errors(forecast.errors),
+            "warnings": self.errors(forecast.warnings),
             "fits": cast(Literal["now", "later", "never"], forecast.fits),
             "reason": self._words(forecast.reason),
             "borrows": forecast.borrows,

@@ -52,7 +52,7 @@ class Forecast:
     """What submitting a job would do. `fits`: now, later, never; `limits` None: it is not valid.
 
     `starts_within`: seconds, an estimate; None: nobody knows. `starts_now_in`: other virtual clusters open to
-    its user in which it would start at once.
+    its user in which it would start at once. `warnings`: what is no error, and its user had better know.
     """
 
     errors: Sequence[SpecError]
@@ -62,6 +62,7 @@ class Forecast:
     limits: Limits | None = None
     starts_within: int | None = None
     starts_now_in: Sequence[str] = ()
+    warnings: Sequence[SpecError] = ()
 
 
 @dataclass(frozen=True, slots=True)

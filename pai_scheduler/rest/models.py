@@ -335,6 +335,7 @@ class Validation(TypedDict):
     """What submitting a job would do."""
 
     errors: list[FieldError]
+    warnings: Annotated[list[FieldError], about("What is no error, and its user had better know")]
     fits: Literal["now", "later", "never"]
     reason: Annotated[str, about("Why not now")]
     borrows: Annotated[bool, about("Whether it would run on what other virtual clusters do not use")]

@@ -14,7 +14,7 @@ from pai_scheduler.core.queries import Forecast, forecast, limit_errors
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.execution.writer import Writer
-from pai_scheduler.inputs.permissions import find_refused
+from pai_scheduler.inputs.permissions import find_missing, find_refused
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import InvalidJobError, build_spec, checked_config
 from pai_scheduler.job.spec import JobSpec
@@ -120,8 +120,10 @@ class Admission:
             raise storage_full(shortage)
         await self._accept(owner, spec, kept)
         # (an administrator who submits for somebody has not that user's groups at hand)
-        refused = self._refused(principal, spec) if principal.name == owner else []
-        return Accepted(spec.name, [error.message for error in refused])
+        told = []
+        if principal.name == owner:
+            told = self._refused(principal, spec) or await self._missing(principal, spec)
+        return Accepted(spec.name, [error.message for error in told])
 
     async def check(self, principal: Principal, config: object, owner: str = "") -> JobSpec:
         """Return what a job asks for; refuses one that is wrong, or that this caller may not submit.
@@ -162,17 +164,24 @@ class Admission:
             return Forecast(errors, "never", _summary(errors))
         clusters = self._cluster.virtual_clusters.values()
         others = [other.name for other in clusters if principal.may_use(other) and not other.stopped]
-        return forecast(self._writer.core, principal.name, spec, self._now(), others)
+        missing = await self._missing(principal, spec)
+        return replace(
+            forecast(self._writer.core, principal.name, spec, self._now(), others), warnings=missing
+        )
 
     def _refused(self, principal: Principal, spec: JobSpec) -> list[SpecError]:
         """Find what a job asks for that its user may not have."""
         folders = self._cluster.definition.shared_folders
         refused = list(find_refused_folders(spec, folders, principal.name, principal.groups))
         if self._files is not None:
-            # a job has its user's rights, never an administrator's
-            user = replace(principal, admin=False) if principal.admin else principal
-            refused += find_refused(spec, user, self._files.names)
+            refused += find_refused(spec, _without_administration(principal), self._files.names)
         return refused
+
+    async def _missing(self, principal: Principal, spec: JobSpec) -> list[SpecError]:
+        """Find what the job will need of the storage, and is not there yet."""
+        if self._files is None:
+            return []
+        return await find_missing(spec, _without_administration(principal), self._files)
 
     async def _errors(self, spec: JobSpec, owner: str) -> list[SpecError]:
         """Find what is wrong with a valid job on this cluster."""
@@ -246,6 +255,11 @@ class Admission:
 
 def _taken(name: str) -> RequestError:
     return conflict(msg("There is a job named {name} already. Choose another name.", name=name))
+
+
+def _without_administration(principal: Principal) -> Principal:
+    """Return who a job is to the storage: it has its user's rights, never an administrator's."""
+    return replace(principal, admin=False) if principal.admin else principal
 
 
 async def _parse(config: object) -> Mapping[str, Any]:

@@ -220,3 +220,26 @@ async def test_what_the_user_may_not_use_is_said_before_the_job_runs(
         await client.submit(hello_job("fine", "true", outputDir="/alice/results"))
     (warning,) = warnings
     assert said in warning
+
+
+async def test_what_a_job_needs_of_the_storage_and_is_not_there_is_said_before_it_runs(
+    scheduler: RunningScheduler, alice: Client
+) -> None:
+    config = hello_job(
+        "absent", codeDir="/alice/absent", extras={"mounts": [{"source": "/alice/nothing", "target": "data"}]}
+    )
+    forecast = await alice.validate(config)
+    assert (forecast["errors"], forecast["fits"]) == ([], "now")
+    code, mount = forecast["warnings"]
+    assert code["path"] == "$.codeDir"
+    assert "codeDir /alice/absent is not there. The job fails when it starts" in code["message"]
+    assert mount["path"] == "$.extras.mounts[0].source"
+    # it is taken, as its code may come before it starts, and its user is told
+    warnings: list[str] = []
+    async with Client(scheduler.url, "token-of-alice", warned=warnings.append) as client:
+        await client.submit(config)
+        assert warnings == [code["message"], mount["message"]]
+        warnings.clear()
+        scheduler.put("alice/present/main.py")
+        await client.submit(hello_job("present", codeDir="/alice/present"))
+        assert warnings == []

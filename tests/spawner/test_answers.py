@@ -31,6 +31,7 @@ NOW: Validation = {
     "borrows": False,
     "limits": LIMITS,
     "startsWithin": 0,
+    "warnings": [],
     "startsNowIn": [],
 }
 LATER: Validation = {**NOW, "fits": "later", "reason": "none is free.", "startsWithin": None}

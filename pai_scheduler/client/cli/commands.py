@@ -149,6 +149,8 @@ async def validate(session: CliSession, *, file: str) -> int:
             "never": msg("The job is right, but cannot run here as it is."),
         }[validation["fits"]]
         limits = [words.in_locale(session.locale) for words in limits_in_words(validation)]
+        for told in validation["warnings"]:
+            print(printable_lines(f"{told['path']}: {told['message']}"), file=sys.stderr)
         parts = [fits.in_locale(session.locale), validation["reason"], *limits]
         print(printable_lines(" ".join(filter(None, parts))))
     return REFUSED if validation["errors"] else OK

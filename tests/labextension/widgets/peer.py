@@ -247,6 +247,7 @@ def validation(
         "borrows": borrows,
         "limits": None,
         "startsWithin": starts_within,
+        "warnings": [],
         "startsNowIn": list(starts_now_in),
     }
 

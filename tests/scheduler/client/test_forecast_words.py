@@ -12,6 +12,7 @@ WAITS: Validation = {
     "borrows": False,
     "limits": None,
     "startsWithin": 600,
+    "warnings": [],
     "startsNowIn": [],
 }
 

@@ -35,6 +35,7 @@ def validation(fits: Literal["now", "never"], limits: JobLimits | None) -> Valid
         "borrows": False,
         "limits": limits,
         "startsWithin": 0 if fits == "now" else None,
+        "warnings": [],
         "startsNowIn": [],
     }
 
@@ -52,6 +53,7 @@ def test_a_job_that_would_wait_is_told_its_order_its_time_and_its_quota() -> Non
             "borrows": False,
             "limits": LIMITS,
             "startsWithin": 1140,
+            "warnings": [],
             "startsNowIn": ["vision"],
         }
     ) == [
@@ -74,6 +76,7 @@ def test_a_job_that_fits_now_has_no_place_in_the_queue() -> None:
                 "borrows": False,
                 "limits": free,
                 "startsWithin": 0,
+                "warnings": [],
                 "startsNowIn": [],
             }
         )
@@ -91,6 +94,7 @@ def test_a_job_that_is_wrong_has_no_limits() -> None:
                 "borrows": False,
                 "limits": None,
                 "startsWithin": 0,
+                "warnings": [],
                 "startsNowIn": [],
             }
         )

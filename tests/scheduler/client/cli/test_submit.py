@@ -74,3 +74,13 @@ def test_no_file_is_no_code(pai: Pai, job: Path) -> None:
     assert nowhere.returncode == 1
     assert "nowhere cannot be read: No such file or directory" in nowhere.stderr
     assert pai("show", job.stem).returncode == 1
+
+
+def test_code_that_goes_nowhere_is_missed_before_the_job_fails(pai: Pai, job: Path) -> None:
+    config = {**json.loads(job.read_text()), "codeDir": f"$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/{job.stem}"}
+    job.write_text(json.dumps(config))
+    told = pai("validate", job)
+    assert (told.returncode, told.stdout) == (0, "The job is right, and fits now.\n")
+    assert told.stderr.startswith("$.codeDir: codeDir ")
+    submitted = pai("submit", job)
+    assert "`pai submit --code FOLDER` sends it along" in submitted.stderr
