@@ -121,11 +121,18 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     metrics.add_argument(
         "-f", "--follow", action="store_true", help=words(msg("show it anew until the task has ended"))
     )
-    stop = command("stop", msg("stop a job"), named, whose)
+    several = CommandParser(add_help=False)
+    several.add_argument(
+        "names",
+        metavar="NAME",
+        nargs="+",
+        help=words(msg("the job's name, or a pattern in quotation marks: 'sweep-*' means all that begin so")),
+    )
+    stop = command("stop", msg("stop jobs"), several, whose)
     stop.add_argument(
         "--reason", metavar="TEXT", help=words(msg("why; it is told in the job's events and with its end"))
     )
-    command("delete", msg("delete a job and its logs; a running one is stopped first"), named, whose)
+    command("delete", msg("delete jobs and their logs; a running one is stopped first"), several, whose)
     _add_nodes(
         command("nodes", msg("list the machines and what is free on them; close and open one")),
         common,

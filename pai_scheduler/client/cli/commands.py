@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import fnmatch
+import re
 import sys
+from collections.abc import Awaitable, Callable, Sequence
 
+from pai_scheduler.client.rest import ApiError
 from pai_scheduler.job.messages import msg
 
 from .ending import last_words
 from .files import read_job_file
 from .logs import copy_log, pick_task
-from .session import OK, REFUSED, CliSession
+from .session import OK, REFUSED, CliSession, complain
 from .show import jobs_table, limits_in_words, nodes_table, show_job, virtual_clusters_table
 from .tables import printable_lines
 from .usage import show_usage
+
+#: What no job's name has in it, so that it makes a pattern.
+_PATTERN = re.compile(r"[*?\[]")
 
 
 async def jobs(session: CliSession, *, user: str | None, state: str, limit: int | None) -> int:
@@ -91,27 +98,74 @@ async def metrics(
     return OK
 
 
-async def stop(session: CliSession, *, name: str, user: str | None, reason: str | None) -> int:
-    """Stop a job, or say how it had ended before."""
+async def stop(session: CliSession, *, names: Sequence[str], user: str | None, reason: str | None) -> int:
+    """Stop jobs, or say how they had ended before."""
     owner = await session.owner(user)
-    await session.client.stop(owner, name, reason=reason)
-    status = (await session.client.job(owner, name))["jobStatus"]
-    if status["state"] == "FAILED":
-        _done(session, "Job {name} had failed already; nothing was left to stop.", name)
-        if status["appExitDiagnostics"] and not session.as_json:
-            print(printable_lines(status["appExitDiagnostics"]))
-    elif status["state"] == "SUCCEEDED":
-        _done(session, "Job {name} had succeeded already; nothing was left to stop.", name)
-    else:
-        _done(session, "Job {name} is stopped.", name)
-    return OK
+
+    async def stop_one(name: str) -> None:
+        await session.client.stop(owner, name, reason=reason)
+        status = (await session.client.job(owner, name))["jobStatus"]
+        if session.as_json:
+            return
+        if status["state"] == "FAILED":
+            session.say("Job {name} had failed already; nothing was left to stop.", name=name)
+            if status["appExitDiagnostics"]:
+                print(printable_lines(status["appExitDiagnostics"]))
+        elif status["state"] == "SUCCEEDED":
+            session.say("Job {name} had succeeded already; nothing was left to stop.", name=name)
+        else:
+            session.say("Job {name} is stopped.", name=name)
+
+    return await _each(session, owner, names, stop_one, states=("WAITING", "RUNNING"))
 
 
-async def delete(session: CliSession, *, name: str, user: str | None) -> int:
-    """Delete a job."""
-    await session.client.delete(await session.owner(user), name)
-    _done(session, "Job {name} is deleted.", name)
-    return OK
+async def delete(session: CliSession, *, names: Sequence[str], user: str | None) -> int:
+    """Delete jobs."""
+    owner = await session.owner(user)
+
+    async def delete_one(name: str) -> None:
+        await session.client.delete(owner, name)
+        if not session.as_json:
+            session.say("Job {name} is deleted.", name=name)
+
+    return await _each(session, owner, names, delete_one)
+
+
+async def _each(
+    session: CliSession,
+    owner: str,
+    names: Sequence[str],
+    act: Callable[[str], Awaitable[None]],
+    states: Sequence[str] = (),
+) -> int:
+    """Act on each job that is named or that a pattern means (`*`, `?`, `[…]`), also after one is refused.
+
+    `states`: patterns mean jobs in these (none: in any).
+    """
+    code, done, chosen = OK, [], dict[str, None]()
+    listed: list[str] | None = None
+    for name in names:
+        if not _PATTERN.search(name):
+            chosen[name] = None
+            continue
+        if listed is None:
+            listed = [job["name"] for job in await session.client.jobs(owner, states=states)]
+        found = fnmatch.filter(listed, name)
+        chosen.update(dict.fromkeys(found))
+        if not found:
+            complain(msg("No job matches {pattern}.", pattern=name).in_locale(session.locale))
+            code = REFUSED
+    for name in chosen:
+        try:
+            await act(name)
+            done.append({"name": name})
+        except ApiError as error:
+            from .failures import tell  # late: it loads SSH
+
+            code = tell(error, session.client.url, session.locale)
+    if session.as_json and done:
+        session.print_json(done[0] if list(chosen) == list(names) and len(done) == 1 else done)
+    return code
 
 
 async def nodes(session: CliSession) -> int:
@@ -154,10 +208,3 @@ async def validate(session: CliSession, *, file: str) -> int:
         parts = [fits.in_locale(session.locale), validation["reason"], *limits]
         print(printable_lines(" ".join(filter(None, parts))))
     return REFUSED if validation["errors"] else OK
-
-
-def _done(session: CliSession, template: str, name: str) -> None:
-    if session.as_json:
-        session.print_json({"name": name})
-    else:
-        session.say(template, name=name)

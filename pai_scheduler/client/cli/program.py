@@ -17,13 +17,17 @@ INTERRUPTED, TERMINATED = 130, 143
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `pai`; return the exit code."""
-    locale = terminal_locale()
-    options = make_parser(locale).parse_args(argv)
     for stream in (sys.stdout, sys.stderr):
         # a terminal that cannot show a character shows something else instead of nothing at all
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        return asyncio.run(run_command(locale, **vars(options)))
+        try:
+            locale = terminal_locale()
+            options = make_parser(locale).parse_args(argv)
+            return asyncio.run(run_command(locale, **vars(options)))
+        finally:
+            # what is short is written only here, and may find that nobody reads it
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except asyncio.CancelledError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -86,6 +87,34 @@ def test_a_job_is_stopped_and_deleted(pai: Pai, tmp_path: Path) -> None:
     gone = pai("show", "cli-stop")
     assert (gone.returncode, gone.stdout) == (1, "")
     assert gone.stderr == "Job cli-stop of user alice is not found.\n"
+
+
+def test_several_jobs_are_stopped_and_deleted_by_names_and_patterns(pai: Pai, tmp_path: Path) -> None:
+    for name in ("cli-many-1", "cli-many-2", "cli-other"):
+        pai("submit", _file(tmp_path, name, "sleep 600"))
+    stopped = pai("stop", "cli-many-?", "cli-gone", "cli-other")
+    assert stopped.stdout.splitlines() == [
+        *(f"Job cli-many-{number} is stopped." for number in (2, 1)),
+        "Job cli-other is stopped.",
+    ]
+    assert (stopped.returncode, stopped.stderr) == (1, "Job cli-gone of user alice is not found.\n")
+    # a pattern means jobs that there is something to stop of
+    again = pai("stop", "cli-many-*")
+    assert (again.returncode, again.stderr) == (1, "No job matches cli-many-*.\n")
+    assert json.loads(pai("delete", "cli-many-*", "cli-other", "--json").stdout) == [
+        {"name": name} for name in ("cli-many-2", "cli-many-1", "cli-other")
+    ]
+    assert "cli-many" not in pai("jobs").stdout
+
+
+@pytest.mark.parametrize("words", [["jobs"], ["--help"], ["nodes", "--json"]])
+def test_nothing_is_said_where_nobody_reads_the_output(scheduler: RunningScheduler, words: list[str]) -> None:
+    unread, output = os.pipe()
+    os.close(unread)
+    environment = environ_for(scheduler)
+    ended = subprocess.run([PAI, *words], stdout=output, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(output)
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 def test_every_wrong_field_has_a_line_with_its_path(pai: Pai, tmp_path: Path) -> None:
