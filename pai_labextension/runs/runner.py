@@ -100,7 +100,15 @@ def make_client(nbclient: Any, notebook: Any, results: Results) -> Any:
         timeout=None,
         kernel_name=kernel_of(notebook),
         resources={"metadata": {"path": str(Path.cwd())}},
+        config=over_sockets(Path(__file__).parent),
     )
+
+
+def over_sockets(folder: Path) -> Any:
+    """Have the kernel listen on sockets in a folder of our own, not on ports that others reach, too."""
+    from traitlets.config import Config
+
+    return Config({"KernelManager": {"transport": "ipc", "ip": str(folder / "kernel")}})
 
 
 def kernel_of(notebook: Any) -> str:

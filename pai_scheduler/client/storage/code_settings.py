@@ -33,7 +33,11 @@ _KEYS = (_ENABLED, _INCLUDE, _EXCLUDE, _GENERATE)
 #: What begins so is meant for us; an editor's file holds other settings too.
 _OURS = ("pai.job.upload.", "pai.job.generateJobName.")
 #: What is nobody's code, unless a pattern says its name.
-_NEVER = frozenset({".git", ".pai", ".ipynb_checkpoints", "__pycache__"})
+_NEVER = frozenset({".git", ".pai", ".ipynb_checkpoints", "__pycache__", "node_modules", "site-packages"})
+#: One of these is in a folder into which packages are installed: a virtual environment, one of conda's.
+_ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")
+#: What goes along from a home folder, which holds more than one project.
+_FROM_HOME = ("*.py", "*.sh")
 _SHOWN = 5
 _INCLUDED = glob.GLOBSTAR | glob.BRACE
 _EXCLUDED = _INCLUDED | glob.DOTGLOB
@@ -75,11 +79,14 @@ class CodePlan:
 
 
 def read_settings(folder: Path) -> CodeSettings:
-    """Read the settings of a folder, defaults where it has none; CodeError where they are wrong."""
+    """Read the settings of a folder, defaults where it has none; CodeError where they are wrong.
+
+    By default scripts of all folders below it go along; from the home folder only those that are in it.
+    """
     found: dict[str, Any] = {}
     for name in reversed(_FILES):
         found.update(_read(folder / name))
-    default = CodeSettings()
+    default = CodeSettings(include=_FROM_HOME) if _is_home(folder) else CodeSettings()
     return CodeSettings(
         enabled=found.get(_ENABLED, default.enabled),
         include=found.get(_INCLUDE, default.include),
@@ -94,13 +101,13 @@ def plan(folder: Path, settings: CodeSettings) -> CodePlan:
     included = glob.compile(include, flags=_INCLUDED)
     excluded = glob.compile(_normal(settings.exclude), flags=_EXCLUDED)
     hidden = any(part.startswith(".") for pattern in include for part in pattern.split("/"))
-    named = {part for pattern in include for part in pattern.split("/")} & _NEVER
+    named = {part for pattern in include for part in pattern.split("/")}
 
     def enters(name: str) -> bool:
         last = name.rpartition("/")[2]
-        if last in _NEVER - named or (last.startswith(".") and not hidden):
+        if last in _NEVER - named or (last.startswith(".") and not hidden) or excluded.match(name):
             return False
-        return not excluded.match(name)
+        return last in named or not any((folder / name / mark).exists() for mark in _ENVIRONMENTS)
 
     tree = look_through(folder, enters)
 
@@ -120,6 +127,13 @@ def plan(folder: Path, settings: CodeSettings) -> CodePlan:
     code = CodePlan(files, failed)
     _check_length(code)
     return code
+
+
+def _is_home(folder: Path) -> bool:
+    try:
+        return folder.samefile(Path.home())
+    except (OSError, RuntimeError):
+        return False
 
 
 def _check_length(code: CodePlan) -> None:

@@ -103,6 +103,7 @@ async def test_a_notebook_runs_with_its_parameters_and_what_is_beside_it_and_com
     # what cells print is in the log while they run
     assert "the result is 42" in text
     assert "[3/3] from model import double" in text
+    assert "without encryption" not in text
     notebook = await executed(running, f"/alice/results/{name}/train.ipynb")
     assert [cell.metadata.get("tags") for cell in notebook.cells[:2]] == [
         ["parameters"],

@@ -119,6 +119,30 @@ def test_an_excluded_folder_is_not_even_looked_into(folder: Path) -> None:
     assert chosen(folder, ["**/*.py"], ["data"]) == ["a.py"]
 
 
+def test_what_is_installed_is_nobodys_code_unless_its_folder_is_named(folder: Path) -> None:
+    installed = "venv/lib/six.py", "conda/lib/x.py", "web/node_modules/n.py", "lib/site-packages/s.py"
+    for name in ("a.py", *installed, "venv/pyvenv.cfg", "conda/conda-meta/history"):
+        write(folder, name)
+    assert chosen(folder, ["**/*.py"]) == ["a.py"]
+    assert chosen(folder, ["venv/**/*.py", "web/node_modules/**"]) == [
+        "venv/lib/six.py",
+        "web/node_modules/n.py",
+    ]
+
+
+def test_from_the_home_folder_only_scripts_that_are_in_it_go_along_by_default(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.py", "project/b.py", "project/run.sh"):
+        write(folder, name)
+    monkeypatch.setenv("HOME", str(folder))
+    assert [file.name for file in plan(folder, read_settings(folder)).files] == ["a.py"]
+    project = folder / "project"
+    assert [file.name for file in plan(project, read_settings(project)).files] == ["b.py", "run.sh"]
+    write(folder, ".pai/settings.json", DOCUMENTED)
+    assert len(plan(folder, read_settings(folder)).files) == 3
+
+
 def test_where_nothing_is_chosen_that_is_an_error(folder: Path) -> None:
     write(folder, "a.txt")
     with pytest.raises(CodeError, match=r"No file in .* is chosen by \*\*/\*\.py, \*\*/\*\.sh"):
