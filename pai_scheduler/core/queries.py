@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
+from pai_scheduler.cluster.diagnosis import never_fits
 from pai_scheduler.cluster.estimate import MOST_AHEAD, STOPPING_MS, estimate_start, those_ahead
 from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
 from pai_scheduler.cluster.gang import gang_of
@@ -51,6 +52,7 @@ class Limits:
 class Forecast:
     """What submitting a job would do. `fits`: now, later, never; `limits` None: it is not valid.
 
+    `reason`: why its resources keep it from starting now; beside errors, from ever starting.
     `starts_within`: seconds, an estimate; None: nobody knows. `starts_now_in`: other virtual clusters open to
     its user in which it would start at once. `warnings`: what is no error, and its user had better know.
     """
@@ -150,6 +152,18 @@ def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[st
         _starts_within(core, user, spec, gang, found, now),
         () if found.fits is Fits.NOW else _starts_now_in(core, user, spec, gang, others),
     )
+
+
+def never_fits_reason(core: Core, user: str, spec: JobSpec) -> Message | None:
+    """Return why a job that is submitted now could never start; None where it could.
+
+    In a virtual cluster that is not there, it is only the nodes that keep it from that.
+    """
+    gang = gang_of(spec, core.settings.storage_request_gb)
+    if spec.virtual_cluster not in core.dispatcher.quota_accounting.clusters:
+        return never_fits(core.dispatcher.cluster, gang)
+    found = _feasibility(core, user, spec, gang)
+    return found.reason if found.fits is Fits.NEVER else None
 
 
 def _feasibility(core: Core, user: str, spec: JobSpec, gang: Sequence[Demand]) -> Feasibility:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .jsontext import JsonTextError as JsonTextError
 from .jsontext import loads_jsonc as loads_jsonc
+from .paths import path_text
 from .schema import job_schema, resolve
 from .spec import JobSpec, PortRequest, TaskRole
 from .validate import SpecError, validate
@@ -33,6 +34,29 @@ def checked_config(config: object) -> dict[str, Any]:
         raise InvalidJobError(errors)
     assert isinstance(config, dict)  # noqa: S101 - narrows the type: nothing else is valid
     return config_of(config)
+
+
+def sound_part(config: object, errors: Sequence[SpecError]) -> JobSpec | None:
+    """Make a job of what is right in a wrong job JSON: what it asks for is known before the whole is right.
+
+    `errors`: all that is wrong with it. None: no task role can be read.
+    """
+    wrong = {error.path for error in errors}
+    # (with what each of them is in)
+    wrong |= {path[:end] for path in wrong for end, sign in enumerate(path) if sign in ".["}
+    if not isinstance(config, Mapping) or not isinstance(config.get("taskRoles"), list):
+        return None
+
+    def right(value: Mapping[str, Any], *path: str | int) -> dict[str, Any]:
+        return {name: item for name, item in value.items() if path_text((*path, name)) not in wrong}
+
+    roles = [
+        {"name": f"{index}~", "command": "true", **right(role, "taskRoles", index)}
+        for index, role in enumerate(config["taskRoles"])
+        if isinstance(role, Mapping)
+    ]
+    job = {"jobName": "job", "image": "image", **right(config), "taskRoles": roles}
+    return None if validate(job) else build_spec(config_of(job))
 
 
 def build_spec(config: Mapping[str, Any]) -> JobSpec:

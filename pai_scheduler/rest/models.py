@@ -337,7 +337,9 @@ class Validation(TypedDict):
     errors: list[FieldError]
     warnings: Annotated[list[FieldError], about("What is no error, and its user had better know")]
     fits: Literal["now", "later", "never"]
-    reason: Annotated[str, about("Why not now")]
+    reason: Annotated[
+        str, about("Why not now; beside errors, why what it asks for never fits at present, or nothing")
+    ]
     borrows: Annotated[bool, about("Whether it would run on what other virtual clusters do not use")]
     limits: Annotated[JobLimits | None, about("Its order and limits; null where the job is not valid")]
     startsWithin: StartsWithin

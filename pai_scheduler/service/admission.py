@@ -10,13 +10,13 @@ from typing import Any
 
 from pai_scheduler.cluster.shared_folders import find_refused_folders
 from pai_scheduler.core.events import Submitted
-from pai_scheduler.core.queries import Forecast, forecast, limit_errors
+from pai_scheduler.core.queries import Forecast, forecast, limit_errors, never_fits_reason
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.execution.writer import Writer
 from pai_scheduler.inputs.permissions import find_missing, find_refused
 from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.job.parse import InvalidJobError, build_spec, checked_config
+from pai_scheduler.job.parse import InvalidJobError, build_spec, checked_config, sound_part
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError, validate
 from pai_scheduler.notifications.notifications import Notifications
@@ -153,21 +153,26 @@ class Admission:
         try:
             spec = build_spec(await _parse(config))
         except InvalidJobError as error:
-            return Forecast(error.errors, "never", _summary(error.errors))
+            return self._wrong(principal, error.errors, await _sound_part(config, error.errors))
         try:
             self._check_virtual_cluster(principal, spec.virtual_cluster)
         except RequestError as refusal:
             # who writes a job sees it beside the field, like everything else that is wrong
-            return Forecast([SpecError("$.virtualCluster", refusal.message)], "never", refusal.message)
+            return self._wrong(principal, [SpecError("$.virtualCluster", refusal.message)], spec)
         errors = [*await self._errors(spec, principal.name), *self._refused(principal, spec)]
         if errors:
-            return Forecast(errors, "never", _summary(errors))
+            return self._wrong(principal, errors, spec)
         clusters = self._cluster.virtual_clusters.values()
         others = [other.name for other in clusters if principal.may_use(other) and not other.stopped]
         missing = await self._missing(principal, spec)
         return replace(
             forecast(self._writer.core, principal.name, spec, self._now(), others), warnings=missing
         )
+
+    def _wrong(self, principal: Principal, errors: Sequence[SpecError], spec: JobSpec | None) -> Forecast:
+        """Answer with what is wrong with a job, and why what it is known to ask for never fits."""
+        reason = None if spec is None else never_fits_reason(self._writer.core, principal.name, spec)
+        return Forecast(errors, "never", reason)
 
     def _refused(self, principal: Principal, spec: JobSpec) -> list[SpecError]:
         """Find what a job asks for that its user may not have."""
@@ -269,6 +274,12 @@ async def _parse(config: object) -> Mapping[str, Any]:
     if _takes_long(config):
         return await asyncio.to_thread(checked_config, config)
     return checked_config(config)
+
+
+async def _sound_part(config: object, errors: Sequence[SpecError]) -> JobSpec | None:
+    if _takes_long(config):
+        return await asyncio.to_thread(sound_part, config, errors)
+    return sound_part(config, errors)
 
 
 def _takes_long(config: object) -> bool:

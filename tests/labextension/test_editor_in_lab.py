@@ -47,6 +47,26 @@ async def test_a_job_of_two_roles_is_written_checked_and_submitted(
     await expect(editor.get_by_text("Not used here: tasks run as processes")).to_be_visible()
     await page.screenshot(path=ARTEFACTS / "editor-new.png")
 
+    # all that is known to be wrong is in one list, before anything that is required is there
+    await editor.get_by_label("GPUs").fill("9")
+    problems = submit.get_by_role("list", name="Problems").get_by_role("listitem")
+    await expect(problems).to_have_text(
+        ["Still needed:Command of main", re.compile("Never fits at present: .*9")]
+    )
+    await code.get_by_text('"command"').dblclick()
+    await page.keyboard.type("comand")
+    await expect(problems).to_have_text(
+        ["Still needed:Command of main", re.compile("comand of main.*command"), re.compile("Never fits")]
+    )
+    assert await serious(page, ".pai-JobEditor") == []
+    await page.screenshot(path=ARTEFACTS / "editor-problems.png")
+    await submit.get_by_role("button", name="comand of main").click()
+    await expect(code).to_be_focused()
+    await code.get_by_text('"comand"').dblclick()
+    await page.keyboard.type("command")
+    await editor.get_by_label("GPUs").fill("0")
+    await expect(problems).to_have_text(["Still needed:Command of main"])
+
     # what Submit waits for is where it leads to
     await submit.get_by_role("button", name="Submit job").click()
     await expect(editor.get_by_label("Command")).to_be_focused()

@@ -312,7 +312,22 @@ async def test_validate_tells_what_would_happen(alice: Client) -> None:
     wrong = await alice.validate({"jobName": "v"})
     assert wrong["fits"] == "never"
     assert {error["path"] for error in wrong["errors"]} == {"$.image", "$.taskRoles"}
+    assert wrong["reason"] == ""
+    # what no node has is said beside what is still missing or wrong
+    del huge["image"]
+    huge["taskRoles"][0] = {"name": "a", "comand": "x", "gpuNumber": 99}
+    both = await alice.validate(huge)
+    assert {error["path"] for error in both["errors"]} == {
+        "$.image",
+        "$.taskRoles[0].command",
+        "$.taskRoles[0].comand",
+    }
+    assert (both["fits"], both["reason"]) == ("never", answer["reason"])
     nowhere = await alice.validate(hello_job("v", virtualCluster="moon"))
+    assert nowhere["reason"] == ""
+    huge = hello_job("v", virtualCluster="moon")
+    huge["taskRoles"][0]["gpuNumber"] = 99
+    assert (await alice.validate(huge))["reason"] == answer["reason"]
     assert [error["path"] for error in nowhere["errors"]] == ["$.virtualCluster"]
     assert "vision" in nowhere["errors"][0]["message"]
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pai_scheduler.job.jsontext import loads_jsonc
-from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job
+from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job, sound_part
 from pai_scheduler.job.spec import JobSpec, PortRequest, TaskRole
+from pai_scheduler.job.validate import validate
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "jobs"
 SMALLEST = {"jobName": "j", "image": "i", "taskRoles": [{"name": "r", "command": "true"}]}
@@ -121,6 +122,31 @@ def test_a_wrong_job_is_refused_with_everything_that_is_wrong() -> None:
         parse_job({"jobName": "j", "taskRoles": []})
     assert [error.path for error in refused.value.errors] == ["$.image", "$.taskRoles"]
     assert str(refused.value).splitlines()[0] == "$.image: image is missing, and it is required."
+
+
+def test_of_a_wrong_job_what_is_right_is_understood() -> None:
+    wrong = {
+        "jobName": "",
+        "gpuType": "P100",
+        "extras": {"priority": 1000},
+        "taskRoles": [
+            {"name": "a", "comand": "x", "gpuNumber": 8, "memoryMB": "much"},
+            "no role",
+            {"name": "a", "command": "x", "taskNumber": 2, "portList": [{"label": "p"}, {"label": "p"}]},
+        ],
+    }
+    spec = sound_part(wrong, validate(wrong))
+    assert spec is not None
+    assert [(role.gpu_number, role.memory_mb, role.task_number) for role in spec.task_roles] == [
+        (8, 100, 1),
+        (0, 100, 2),
+    ]
+    assert (spec.gpu_type, spec.extras) == ("P100", {})
+
+
+@pytest.mark.parametrize("wrong", [None, [], {}, {"taskRoles": {}}, {"taskRoles": []}, {"taskRoles": [1]}])
+def test_of_a_job_without_task_roles_nothing_is_understood(wrong: object) -> None:
+    assert sound_part(wrong, validate(wrong)) is None
 
 
 def test_what_is_kept_is_what_was_submitted_without_tmp_and_without_defaults() -> None:

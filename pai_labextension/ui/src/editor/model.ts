@@ -32,6 +32,14 @@ export interface IMistake {
   readonly message: string;
 }
 
+/** Something that is in the way of a job: fields, and the words before and after them. */
+export interface IProblem {
+  readonly kind: 'bad' | 'warn' | 'needed';
+  readonly before: string;
+  readonly places: readonly Path[];
+  readonly after: string;
+}
+
 /** What there is in the cluster. */
 export interface ICluster {
   readonly nodes: readonly INode[];
@@ -125,6 +133,23 @@ export class JobEditorModel implements IDisposable {
   /** What the scheduler said about the job as it is now; `null`: it has not yet, or could not. */
   get answer(): IValidation | null {
     return this.answered === this.version && this.found.length === 0 ? this._answer : null;
+  }
+
+  /** All that is known to keep the job from being submitted, or from ever starting. */
+  get problems(): IProblem[] {
+    const { mistakes, needed, obstacle, refusal, trans, trouble } = this;
+    const problem = (kind: IProblem['kind'], before: string, places: readonly Path[] = [], after = ''): IProblem[] =>
+      before || places.length > 0 ? [{ kind, before, places, after }] : [];
+    // (an answer without mistakes is told as a whole: whether it starts now, later or never)
+    const unfit = obstacle === null && this.found.length > 0 && this._answer?.fits === 'never';
+    return [
+      ...problem('bad', refusal && trans.__('Not submitted: %1', refusal)),
+      ...problem('bad', obstacle ?? ''),
+      ...problem('needed', needed.length > 0 ? trans.__('Still needed:') : '', needed),
+      ...mistakes.flatMap(({ path, message }) => problem('bad', '', [path], message)),
+      ...problem('bad', unfit ? this._answer!.reason : ''),
+      ...problem('warn', trouble && trans.__('Whether the job fits is not known: %1. You can go on writing.', trouble))
+    ];
   }
 
   /** Whether the scheduler has still to say something about the job as it is now. */

@@ -68,9 +68,9 @@ function Bar({ model, trans, actions }: IBarProps): React.ReactElement {
   );
 }
 
-/** The most important thing that there is to say, once. */
+/** How it stands with the job: what came of it, all that is known to be wrong with it, or when it would start. */
 function State({ model, trans, actions }: IBarProps): React.ReactElement | null {
-  const { answer, mistakes, needed, submitted } = model;
+  const { answer, problems, submitted } = model;
   if (submitted !== null) {
     return (
       <>
@@ -84,37 +84,19 @@ function State({ model, trans, actions }: IBarProps): React.ReactElement | null 
   if (model.isSubmitting) {
     return <span>{trans.__('Submitting …')}</span>;
   }
-  if (model.refusal) {
-    return <span className="pai-mod-bad">{trans.__('Not submitted: %1', model.refusal)}</span>;
-  }
-  if (model.obstacle !== null) {
-    return <span className="pai-mod-bad">{model.obstacle}</span>;
-  }
-  if (needed.length > 0) {
+  if (problems.length > 0) {
     return (
-      <>
-        <span>{trans.__('Still needed:')}</span>
-        {needed.map(path => (
-          <PlaceButton key={path.join()} path={path} model={model} trans={trans} actions={actions} />
+      <ul className="pai-SubmitBar-problems" aria-label={trans.__('Problems')}>
+        {problems.map(({ kind, before, places, after }, index) => (
+          <li key={index} className={`pai-mod-${kind}`}>
+            {before && <span>{before}</span>}
+            {places.map(path => (
+              <PlaceButton key={path.join()} path={path} model={model} trans={trans} actions={actions} />
+            ))}
+            {after && <span>{after}</span>}
+          </li>
         ))}
-      </>
-    );
-  }
-  if (mistakes.length > 0) {
-    return (
-      <>
-        <span className="pai-mod-bad">{trans.__('To put right before the job can be submitted:')}</span>
-        {mistakes.map(({ path, message }, index) => (
-          <PlaceButton key={index} path={path} title={message} model={model} trans={trans} actions={actions} />
-        ))}
-      </>
-    );
-  }
-  if (model.trouble) {
-    return (
-      <span className="pai-mod-warn">
-        {trans.__('Whether the job fits is not known: %1. You can go on writing.', model.trouble)}
-      </span>
+      </ul>
     );
   }
   if (!answer) {
@@ -125,15 +107,9 @@ function State({ model, trans, actions }: IBarProps): React.ReactElement | null 
 }
 
 /** Names a field, and goes there. */
-function PlaceButton({
-  path,
-  title,
-  model,
-  trans,
-  actions
-}: IBarProps & { path: Path; title?: string }): React.ReactElement {
+function PlaceButton({ path, model, trans, actions }: IBarProps & { path: Path }): React.ReactElement {
   return (
-    <button type="button" className="pai-SubmitBar-place" title={title} onClick={() => actions.goTo(path)}>
+    <button type="button" className="pai-SubmitBar-place" onClick={() => actions.goTo(path)}>
       {placeText(path, model, trans)}
     </button>
   );

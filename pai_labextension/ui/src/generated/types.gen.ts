@@ -346,7 +346,7 @@ export type Validation = {
     errors: Array<FieldError>;
     fits: 'now' | 'later' | 'never';
     /**
-     * Why not now
+     * Why not now; beside errors, why what it asks for never fits at present, or nothing
      */
     reason: string;
     /**

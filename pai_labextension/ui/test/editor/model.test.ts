@@ -70,6 +70,27 @@ describe('the job in the editor', () => {
     expect(model.mistakesAt(['jobName'])).toEqual([]);
   });
 
+  it('has all its problems in one list: what is needed, what is wrong, and what no node has', async () => {
+    const errors = [
+      { path: '$.jobName', message: 'It must not be empty.' },
+      { path: '$.taskRoles[0].comand', message: 'No such field.' }
+    ];
+    const reason = 'Never fits at present: no node has 99 GPUs.';
+    server.answers['POST validate'] = [200, { ...VALID, errors, fits: 'never', reason }];
+    model.edit(['jobName'], '');
+    model.edit(['taskRoles', 0, 'comand'], 'x');
+    await expect
+      .poll(() => model.problems.map(({ before, places, after }) => [before, ...places, after]))
+      .toEqual([
+        ['Still needed:', ['jobName'], ''],
+        ['', ['taskRoles', 0, 'comand'], 'No such field.'],
+        [reason, '']
+      ]);
+    server.answers['POST validate'] = [200, VALID];
+    model.edit(['jobName'], 'train');
+    await expect.poll(() => model.problems).toEqual([]);
+  });
+
   it('is told that its name is taken before it is submitted, and when it is', async () => {
     model.edit(['jobName'], 'taken');
     await expect
