@@ -115,4 +115,5 @@ def _size(handle: Any) -> int:
 
 
 def _used(handle: Any) -> int:
-    return int(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
+    # version 1 counts what the driver reserves, too (615 MiB of an H200); nvidia-smi does not
+    return int(pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).used)
