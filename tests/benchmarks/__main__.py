@@ -10,12 +10,17 @@ import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import cast
 
 import msgspec
 from msgspec import structs
+
+from tests.testbed.disk import file_system, journaled_disk
+from tests.testbed.machine import CannotError
 
 from .growth import draw, exponent, series
 from .rows import Row, Suite, UnavailableError, table
@@ -53,13 +58,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     if options.here:
         return _measure(options.here, options.out, short=options.short)
-    print(f"{os.cpu_count()} cores, load of the machine {os.getloadavg()[0]:.1f}\n", flush=True)
+    print(f"{os.cpu_count()} cores, load of the machine {os.getloadavg()[0]:.1f}", flush=True)
+    with ExitStack() as stack:
+        try:
+            # (what is short says nothing of speed)
+            folder = None if options.short else stack.enter_context(journaled_disk())
+        except CannotError as error:
+            folder, reason = None, f" ({error})"
+        else:
+            reason = ""
+        files = folder or Path(tempfile.gettempdir())
+        print(f"The suites' files are on {file_system(files)}{reason}; Docker's are not.\n", flush=True)
+        return _run_all(options, {**os.environ, "TMPDIR": str(files)})
+
+
+def _run_all(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     wrong = []
     rows: list[Row] = []
     for name in options.only or (SHORT if options.short else SUITES):
         _file(options.out, name).unlink(missing_ok=True)
         command = [sys.executable, "-m", "tests.benchmarks", "--here", name, "--out", str(options.out)]
-        code = subprocess.run([*command, "--short"] if options.short else command, check=False).returncode
+        if options.short:
+            command.append("--short")
+        code = subprocess.run(command, check=False, env=environment).returncode
         if code not in (0, UNAVAILABLE):
             wrong.append(name)
         rows += read(_file(options.out, name))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
+from tests.testbed.disk import file_system, journaled_disk
+from tests.testbed.fixtures import provide
 
 from . import __main__ as program
 from . import turnover
@@ -14,8 +19,18 @@ from .rows import Row, UnavailableError
 
 def test_a_short_run_is_right_and_says_how_it_went(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert program.main(["--short", "--out", str(tmp_path)]) == 0
-    assert "| placements, 20 nodes, 200 queued, 4 shapes, gangs of 64 | /s of CPU |" in capfd.readouterr().out
+    said = capfd.readouterr().out
+    assert "| placements, 20 nodes, 200 queued, 4 shapes, gangs of 64 | /s of CPU |" in said
+    assert f"The suites' files are on {file_system(Path(tempfile.gettempdir()))}; Docker's are not." in said
     assert program.read(tmp_path / "turnover.jsonl")
+
+
+def test_the_disk_of_the_suites_has_a_journal_and_is_gone_afterwards() -> None:
+    with ExitStack() as stack:
+        folder = provide(lambda: stack.enter_context(journaled_disk()))
+        assert file_system(folder) == "ext4 with a journal"
+        (folder / "a").write_text("b")
+    assert not folder.exists()
 
 
 def test_a_wrong_outcome_is_found() -> None:
