@@ -5,6 +5,7 @@ from __future__ import annotations
 from pai_scheduler.job.exit_words import meaning_of_exit
 from pai_scheduler.job.exits import (
     CONTAINER_START_FAILED,
+    DEPENDENCY_NEVER_SATISFIED,
     NODE_LOST,
     OUT_OF_DISK,
     OUT_OF_MEMORY,
@@ -16,6 +17,7 @@ from pai_scheduler.job.exits import (
 from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
 
+from .dependencies import Dependency, never_satisfied
 from .events import EndCause, Ended
 from .model import Attempt, State, Task, Verdict
 
@@ -93,6 +95,12 @@ def stop_verdict(by: str, why: str = "") -> Verdict:
     """Return the verdict of a job that a user stopped; `why`: in their own words, where they said it."""
     reason = msg("Stopped by {user}: {why}", user=by, why=why) if why else msg("Stopped by {user}.", user=by)
     return Verdict(State.STOPPED, STOPPED_BY_USER, STOPPED_BY_USER, None, reason)
+
+
+def dependency_verdict(dependency: Dependency, state: State | None) -> Verdict:
+    """Return the verdict of a job that waits for one that ended otherwise; `state` None: it was deleted."""
+    code = DEPENDENCY_NEVER_SATISFIED
+    return Verdict(State.STOPPED, code, code, None, never_satisfied(dependency, state))
 
 
 def time_limit_verdict(seconds: int) -> Verdict:

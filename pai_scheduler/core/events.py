@@ -12,6 +12,9 @@ from pai_scheduler.job.messages import Message
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 
+from .dependencies import Dependency
+from .states import State
+
 
 class EndCause(StrEnum):
     """Why a task is over."""
@@ -121,13 +124,19 @@ class NodesChanged:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A user submits a job that was found valid. `order`: its place among all submissions."""
+    """A user submits a job that was found valid. `order`: its place among all submissions.
+
+    `after`: the jobs that it waits for. `ended`: how those of them came out, by id, that had ended when this
+    came to the core; one that is neither there nor known to the core is deleted.
+    """
 
     time: int
     job_id: str
     user: str
     spec: JobSpec
     order: int
+    after: tuple[Dependency, ...] = ()
+    ended: Mapping[str, State] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.job.task import TaskRef
 
 from .announcements import Announcement
+from .dependencies import Dependency
 from .model import Attempt, Job, JobEvent, Task
 
 
@@ -55,6 +56,8 @@ class Outcome:
     tasks: dict[TaskRef, Task] = field(default_factory=dict)
     #: ids of jobs to be forgotten, with their attempts, events and logs
     deleted: list[str] = field(default_factory=list)
+    #: what waiting jobs wait for, by the waiting job's id and the entry of its `extras.after`
+    dependencies: dict[tuple[str, int], Dependency] = field(default_factory=dict)
     job_events: list[JobEvent] = field(default_factory=list)
     announcements: list[Announcement] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)

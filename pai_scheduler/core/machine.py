@@ -6,7 +6,8 @@ user's stop) → the other tasks are ended → everything is released → anothe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -33,6 +34,7 @@ from pai_scheduler.job.task import TaskRef
 
 from . import completion, event_texts, order, retry
 from .announcements import announcements
+from .dependencies import Dependencies, Dependency, waits_for
 from .durations import Durations
 from .events import (
     Accessed,
@@ -91,6 +93,9 @@ class Core:
         self.jobs: dict[str, Job] = {}
         #: jobs that have not ended, by user and id
         self._unended: dict[str, dict[str, Job]] = {}
+        self.dependencies = Dependencies()
+        #: jobs that have just ended, for which others may wait
+        self._just_ended: deque[Job] = deque()
         self.timers = Timers()
         #: where service decides who comes first
         self.services = ServiceWatch(
@@ -112,8 +117,13 @@ class Core:
         """Return the jobs of a user that have not ended."""
         return self._unended.get(user, {}).values()
 
-    def restore(self, jobs: Iterable[Job], usages: Mapping[Sharer, Usage] | None = None) -> Outcome:
-        """Take up what the store knows after a start: the jobs, and what users have used.
+    def restore(
+        self,
+        jobs: Iterable[Job],
+        usages: Mapping[Sharer, Usage] | None = None,
+        dependencies: Mapping[str, Sequence[Dependency]] | None = None,
+    ) -> Outcome:
+        """Take up what the store knows after a start: the jobs, what users have used, who waits for whom.
 
         Accounts for what runs, queues what waits, and repeats what was being done (engines do nothing twice).
         The next event (a `Tick` will do) schedules.
@@ -132,6 +142,9 @@ class Core:
                 self._latest = job.latest
             if lineup.add(job):
                 # the store has it as it is
+                continue
+            if job.sub_state is SubState.DEPENDENCY_WAIT:
+                self.dependencies.add(job.id, (dependencies or {})[job.id])
                 continue
             if job.attempt is not None and not job.attempt.is_released:
                 self._resume(job, job.attempt, outcome)
@@ -195,6 +208,7 @@ class Core:
                 self._on_reordered(event, outcome)
             case SharesChanged():
                 self._on_shares(event, outcome)
+        self._go_on_after_ends(event.time, outcome)
         # what begins now does so now, even if the event is an older one
         self._latest = max(self._latest, event.time)
         if not more:
@@ -250,7 +264,54 @@ class Core:
         self.jobs[job.id] = job
         self._unended.setdefault(job.user, {})[job.id] = job
         self._tell(outcome, job, event.time, "submitted", msg("Submitted by {user}.", user=event.user))
-        self._wait(job, outcome)
+        if event.after:
+            self._wait_for_others(job, event, outcome)
+        else:
+            self._wait(job, outcome)
+
+    def _wait_for_others(self, job: Job, event: Submitted, outcome: Outcome) -> None:
+        """Let a new job wait for those that it names, put it in line where they ended so, or end it."""
+        found: list[Dependency] = []
+        outcome.jobs[job.id] = job
+        for place, dependency in enumerate(event.after):
+            if dependency.job_id not in self.jobs:
+                other = outcome.jobs.get(dependency.job_id)  # (ended in the same group of events)
+                state = event.ended.get(dependency.job_id) if other is None else other.state
+                dependency = dependency.after(state)
+                if not dependency.holds and not job.is_decided:
+                    job.verdict = completion.dependency_verdict(dependency, state)
+            found.append(dependency)
+            outcome.dependencies[job.id, place] = dependency
+        if job.verdict is not None:
+            self._finish(job, job.verdict, event.time, outcome)
+        elif all(dependency.holds for dependency in found):
+            job.eligible = event.time
+            self._wait(job, outcome)
+        else:
+            job.sub_state = SubState.DEPENDENCY_WAIT
+            self.dependencies.add(job.id, found)
+            self._tell(outcome, job, event.time, "dependency-wait", waits_for(found))
+
+    def _go_on_after_ends(self, time: int, outcome: Outcome) -> None:
+        """Put in line what waited for jobs that have just ended, or end it; and what waited for that."""
+        while self._just_ended:
+            ended = self._just_ended.popleft()
+            for waiter in self.dependencies.waiters(ended.id):
+                job = self.jobs.get(waiter[0])
+                if job is None:
+                    continue  # (it waited with two entries for the same job, and has ended by the first)
+                dependency = self.dependencies.settle(waiter, ended.state)
+                outcome.dependencies[waiter] = dependency
+                at = max(time, job.latest)
+                if not dependency.holds:
+                    verdict = completion.dependency_verdict(dependency, ended.state)
+                    self._finish(job, verdict, at, outcome)
+                elif self.dependencies.is_satisfied(job.id):
+                    self.dependencies.drop(job.id)
+                    job.eligible = at
+                    text = msg("All jobs that it waited for have ended as asked.")
+                    self._tell(outcome, job, at, "dependencies-met", text)
+                    self._wait(job, outcome)
 
     def _on_stop(self, event: StopRequested, outcome: Outcome) -> None:
         job = self.jobs.get(event.job_id)
@@ -604,6 +665,8 @@ class Core:
         if job.attempt is not None and job.attempt.launched is not None:
             self.learn(job.user, job.spec, time - job.attempt.created)
         del self.jobs[job.id]
+        self.dependencies.drop(job.id)
+        self._just_ended.append(job)
         self.timers.cancel(job.id)
         theirs = self._unended[job.user]
         del theirs[job.id]

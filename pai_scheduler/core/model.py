@@ -130,6 +130,8 @@ class Job(msgspec.Struct, eq=False, gc=False):
     attained: int = 0
     #: as it waited for long it comes first until it has had so much
     uncounted: int = 0
+    #: when the jobs that it waited for had ended as asked (ms); None: they have not, or there are none
+    eligible: int | None = None
     state: State = State.WAITING
     sub_state: SubState = SubState.QUEUED
     completed: int | None = None

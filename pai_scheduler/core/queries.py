@@ -24,6 +24,7 @@ from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.job.validate import SpecError
 
+from .dependencies import waits_for
 from .machine import Core
 from .model import Job, State, SubState, Task
 from .service_order import GPU_HOUR
@@ -344,6 +345,8 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
     if job.sub_state is SubState.RETRY_WAIT and job.not_before is not None:
         seconds = max(0, job.not_before - now) / 1000
         return msg("The next attempt begins in {seconds:.0f} s.", seconds=seconds)
+    if job.sub_state is SubState.DEPENDENCY_WAIT:
+        return waits_for(core.dependencies.of(job.id))
     if job.id not in core.queue:
         if job.progress is not None:
             return msg("Has its resources; {progress}.", progress=job.progress)

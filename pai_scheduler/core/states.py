@@ -24,6 +24,7 @@ class State(StrEnum):
 class SubState(StrEnum):
     """What exactly a job is doing within its state."""
 
+    DEPENDENCY_WAIT = "DEPENDENCY_WAIT"  # waits for other jobs to end as it asks (extras.after)
     QUEUED = "QUEUED"  # waits for resources
     STARTING = "STARTING"  # has its resources; images are pulled, containers started
     RETRY_WAIT = "RETRY_WAIT"  # an attempt ended, the next one begins at `Job.not_before`
@@ -35,6 +36,7 @@ class SubState(StrEnum):
 
 #: What may follow each sub-state: the documentation shows this table.
 FOLLOWS: Mapping[SubState, tuple[SubState, ...]] = {
+    SubState.DEPENDENCY_WAIT: (SubState.QUEUED, SubState.ENDED),
     SubState.QUEUED: (SubState.STARTING, SubState.ENDED),
     SubState.STARTING: (SubState.RUNNING, SubState.DEBUG_HELD, SubState.ENDING),
     SubState.RUNNING: (SubState.DEBUG_HELD, SubState.ENDING),
@@ -46,6 +48,7 @@ FOLLOWS: Mapping[SubState, tuple[SubState, ...]] = {
 
 #: The state in which a job is while it does that. `ENDING` keeps the state; `ENDED` has the verdict's.
 STATE_IN: Mapping[SubState, State] = {
+    SubState.DEPENDENCY_WAIT: State.WAITING,
     SubState.QUEUED: State.WAITING,
     SubState.STARTING: State.WAITING,
     SubState.RETRY_WAIT: State.WAITING,

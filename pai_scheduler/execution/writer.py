@@ -11,11 +11,11 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from pai_scheduler.core.events import Event
+from pai_scheduler.core.events import Event, Submitted
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.machine import Core
 from pai_scheduler.job.task import TaskRef
@@ -132,7 +132,8 @@ class Writer:
     def _restored(self) -> tuple[Core, Outcome]:
         core = self._make_core()
         with without_collections():
-            return core, core.restore(self._store.live_jobs(), self._store.usages())
+            jobs, usages = self._store.live_jobs(), self._store.usages()
+            return core, core.restore(jobs, usages, self._store.waited_for())
 
     async def _loop(self) -> None:
         entries: list[_Entry] = []
@@ -161,6 +162,7 @@ class Writer:
     async def _write(self, entries: list[_Entry]) -> None:
         if not entries:
             return
+        await self._find_ended(entries)
         outcome = Outcome()
         configs = {}
         begin = time.perf_counter()
@@ -181,6 +183,15 @@ class Writer:
         except Exception:
             # it is durable: handling the events again would make them happen twice
             _log.exception("not everything could be done that was written down")
+
+    async def _find_ended(self, entries: list[_Entry]) -> None:
+        """Tell new jobs how those ended that they wait for and that the core has forgotten."""
+        waiting = [(entry, entry.event) for entry in entries if isinstance(entry.event, Submitted)]
+        wanted = {one.job_id for _, event in waiting for one in event.after} - self.core.jobs.keys()
+        if wanted:
+            ended = await self._run(self._store.ended_states, wanted)
+            for entry, event in waiting:
+                entry.event = replace(event, ended=ended)
 
     async def _write_each(self, entries: list[_Entry]) -> list[_Entry]:
         """A fault of ours in one event must not stop the scheduler, nor lose the events beside it."""

@@ -100,6 +100,10 @@ _MEANINGS: Mapping[int, Message] = {
     -7351: msg("A user stopped the job, or it ran for as long as its time limit allows."),
     -7352: _HOW_IT_ENDED_IS_LOST,
     -7353: _HOW_IT_ENDED_IS_LOST,
+    -7360: msg(
+        "It never started: a job that it waits for (extras.after) did not end as asked, or was deleted. "
+        "Submit it again once that job has."
+    ),
     -7400: msg("It was stopped because the job was decided without it."),
     -8000: msg("Its command failed with a negative number: the end of its log says why."),
 }

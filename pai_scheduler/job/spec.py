@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -19,6 +20,22 @@ Scalar = str | int | float | bool | None
 STANDARD_PORTS = ("http", "ssh")
 #: `extras.priority` of a job that does not say.
 DEFAULT_PRIORITY = 50
+
+
+class On(StrEnum):
+    """How a job must end for one that waits for it to start (`extras.after`)."""
+
+    SUCCEEDED = "succeeded"
+    ENDED = "ended"  # in whatever way
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class AfterRequest:
+    """A job of the same owner, by its name, that a job waits for."""
+
+    job: str
+    on: On = On.SUCCEEDED
 
 
 class PortRequest(msgspec.Struct, frozen=True, gc=False):
@@ -118,6 +135,19 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False):
     def shared_folders(self) -> tuple[str, ...]:
         """Return `extras.sharedFolders`: names of folders that an administrator shares; `*`: all."""
         return tuple(self.extras.get("sharedFolders", ()))
+
+    @property
+    def after(self) -> tuple[AfterRequest, ...]:
+        """Return `extras.after`: the jobs that this one waits for, by their names; read at its submission.
+
+        ValueError, TypeError: a job that is older than this field may have anything under its name.
+        """
+        return tuple(
+            AfterRequest(one)
+            if isinstance(one, str)
+            else AfterRequest(one["job"], On(one.get("on", On.SUCCEEDED)))
+            for one in self.extras.get("after", ())
+        )
 
     @property
     def notify(self) -> NotifyRequest | None:

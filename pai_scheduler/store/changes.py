@@ -18,7 +18,17 @@ from pai_scheduler.job.task import TaskRef
 
 from . import rows
 from .outbox import announcement_rows
-from .tables import announcements, attempts, forgotten, job_events, jobs, tasks, usages, virtual_clusters
+from .tables import (
+    announcements,
+    attempts,
+    dependencies,
+    forgotten,
+    job_events,
+    jobs,
+    tasks,
+    usages,
+    virtual_clusters,
+)
 
 _INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
@@ -34,6 +44,8 @@ def write_outcome(
 ) -> list[TaskRef]:
     """Write all changes; `configs` has the job JSON of the new jobs by id. Gives the deleted jobs' tasks."""
     _write_jobs(connection, outcome.jobs.values(), configs)
+    changed = [rows.dependency_row(*key, dependency) for key, dependency in outcome.dependencies.items()]
+    upsert(connection, dependencies, changed)
     changed = [rows.attempt_row(job_id, attempt) for (job_id, _), attempt in outcome.attempts.items()]
     upsert(connection, attempts, changed)
     upsert(connection, tasks, [rows.task_row(task) for task in outcome.tasks.values()])

@@ -21,6 +21,8 @@ _PAGE = 1000
 class RecordedJob:
     """A job and its last attempt. Times are ms since the epoch; `placed`: when it got its resources.
 
+    `created`: when it was submitted; of one that waited for other jobs, when they had ended as it asks.
+
     `placed` is None where it never got any, `ended` where it still has them.
     """
 
@@ -59,7 +61,13 @@ class StoredHistory(Database):
             for row in connection.execute(query):
                 job = rows.read_job(row, None)
                 yield RecordedJob(
-                    job.name, job.user, job.spec, job.created, job.present_priority, row.placed, row.ended
+                    job.name,
+                    job.user,
+                    job.spec,
+                    job.created if job.eligible is None else job.eligible,
+                    job.present_priority,
+                    row.placed,
+                    row.ended,
                 )
 
     def last_ended_runs(self, most: int) -> list[EndedRun]:

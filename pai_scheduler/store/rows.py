@@ -13,12 +13,13 @@ import sqlalchemy as sa
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.usage import Sharer, Usage
+from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict
 from pai_scheduler.job.message_documents import message_document, read_message
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import build_spec
-from pai_scheduler.job.spec import JobSpec, renamed
+from pai_scheduler.job.spec import JobSpec, On, renamed
 from pai_scheduler.job.task import TaskRef
 
 from .tables import jobs
@@ -45,6 +46,7 @@ ONLY_WAITS = sa.and_(
     sa.not_(jobs.c.doomed),
     jobs.c.attained == 0,
     jobs.c.uncounted == 0,
+    jobs.c.eligible.is_(None),
 )
 #: the columns of it that differ
 WAITING = (
@@ -80,6 +82,7 @@ def job_row(job: Job) -> dict[str, Any]:
         "overtaken": job.overtaken,
         "attained": job.attained,
         "uncounted": job.uncounted,
+        "eligible": job.eligible,
     }
 
 
@@ -87,7 +90,7 @@ def read_job(row: Sequence[Any], attempt: Attempt | None) -> Job:
     """Make a job of a row that begins with all columns of `jobs`, and of its last attempt."""
     # (by place: of a million at a start, a look for each column's name would be a third of the time)
     job_id, user, name, config, _, created, order, state, sub_state, completed, _, retries, *more = row
-    not_before, verdict, doomed, priority, overtaken, attained, uncounted, *_ = more
+    not_before, verdict, doomed, priority, overtaken, attained, uncounted, eligible, *_ = more
     return Job(
         id=job_id,
         user=_one_text(user),
@@ -106,6 +109,7 @@ def read_job(row: Sequence[Any], attempt: Attempt | None) -> Job:
         overtaken=overtaken,
         attained=attained,
         uncounted=uncounted,
+        eligible=eligible,
     )
 
 
@@ -114,6 +118,23 @@ def read_waiting(row: Sequence[Any]) -> Job:
     job_id, user, name, config, created, order, priority, overtaken = row
     # (by place, as for a million every name would be looked at)
     return Job(job_id, _one_text(user), _spec(config, name), created, order, priority, None, overtaken)
+
+
+def dependency_row(job_id: str, place: int, dependency: Dependency) -> dict[str, Any]:
+    """Return the row of one entry of a job's `extras.after`."""
+    return {
+        "job_id": job_id,
+        "place": place,
+        "target": dependency.job_id,
+        "name": dependency.name,
+        "wanted": dependency.on.value,
+        "holds": dependency.holds,
+    }
+
+
+def read_dependency(row: Row) -> Dependency:
+    """Make a dependency of its row."""
+    return Dependency(row["target"], row["name"], On(row["wanted"]), row["holds"])
 
 
 def virtual_cluster_row(name: str, cluster: VirtualCluster | None) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from pai_scheduler.ssh.keys.public_key import PublicKey
 from . import rows
 from .changes import upsert, write_outcome
 from .database import StoreError
+from .dependencies import StoredDependencies
 from .history import StoredHistory
 from .maintenance import StoredMaintenance
 from .migrate import EmptyDatabaseError
@@ -59,7 +60,7 @@ _PAGE = 100
 _MANY = 1000
 
 
-class Store(StoredSchedules, StoredMaintenance, Outbox, StoredHistory):
+class Store(StoredDependencies, StoredSchedules, StoredMaintenance, Outbox, StoredHistory):
     """What survives: jobs, their attempts and tasks, job events, virtual clusters, closed nodes,
     maintenance, public keys, schedules."""
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0014"
+HEAD = "0015"
 
 metadata = MetaData()
 
@@ -52,6 +52,7 @@ jobs = Table(
     Column("attained", BigInteger, nullable=False, server_default="0"),
     #: so much of that counts for its level no longer, as it waited for long
     Column("uncounted", BigInteger, nullable=False, server_default="0"),
+    Column("eligible", BigInteger),
     # a job that is being deleted leaves its name to the next one at once
     Index(
         "uq_jobs_user_name",
@@ -66,6 +67,20 @@ jobs = Table(
     Index("ix_jobs_created", "created"),
     Index("ix_jobs_ord", "ord"),
     Index("ix_jobs_virtual_cluster", "virtual_cluster"),
+)
+
+#: the jobs that a job waits for, or has waited for, by their ids: one of them may be deleted; `holds`
+#: NULL: it has not ended
+dependencies = Table(
+    "dependencies",
+    metadata,
+    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("place", Integer, primary_key=True),
+    Column("target", String(32), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("wanted", String(16), nullable=False),
+    Column("holds", Boolean),
+    Index("ix_dependencies_target", "target"),
 )
 
 attempts = Table(

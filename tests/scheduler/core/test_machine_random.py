@@ -31,6 +31,7 @@ from pai_scheduler.core.model import Job, State, SubState, Task
 from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.core.timers import Timer
 from pai_scheduler.job.exits import PREEMPTED
+from pai_scheduler.job.spec import On
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.core.world import EndCause, World, make_node, make_role
 
@@ -164,9 +165,21 @@ class RandomLife(RuleBasedStateMachine):
 
     # -- users ----------------------------------------------------------------------------------------------
 
-    @rule(roles=roles(), fields=JOB, user=st.sampled_from(["alice", "bob"]))
-    def submit(self, roles: list[dict[str, Any]], fields: dict[str, Any], user: str) -> None:
+    @rule(
+        roles=roles(),
+        fields=JOB,
+        user=st.sampled_from(["alice", "bob"]),
+        before=st.lists(st.tuples(st.integers(1, 5), st.sampled_from(On)), max_size=2),
+    )
+    def submit(
+        self, roles: list[dict[str, Any]], fields: dict[str, Any], user: str, before: list[tuple[int, On]]
+    ) -> None:
         self.numbers += 1
+        waits_for = [
+            {"job": f"j{self.numbers - back}", "on": str(on)} for back, on in before if back < self.numbers
+        ]
+        extras = fields["extras"] | ({"after": waits_for} if waits_for else {})
+        fields = fields | {"extras": extras}
         self.after(self.world.submit(*roles, id=f"j{self.numbers}", user=user, **fields))
 
     @precondition(lambda self: self.numbers)
@@ -374,6 +387,13 @@ class RandomLife(RuleBasedStateMachine):
         for job in core.jobs.values():
             holds = job.attempt is not None and any(not t.state.ended for t in job.attempt.tasks.values())
             places = [job.id in core.queue, job.id in sleeping(core), holds]
+            if job.sub_state is SubState.DEPENDENCY_WAIT:
+                assert places.count(True) == 0
+                missing = [one for one in core.dependencies.of(job.id) if not one.holds]
+                assert missing
+                assert all(one.job_id in core.jobs for one in missing), "it waits for what has ended"
+                continue
+            assert not core.dependencies.of(job.id)
             assert places.count(True) == 1, (job, places)
             expected = {SubState.QUEUED: 0, SubState.RETRY_WAIT: 1}.get(job.sub_state, 2)
             assert places[expected], (job.sub_state, places)

@@ -12,6 +12,7 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.usage import Sharer, Usage
+from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.events import (
     EndCause,
     Ended,
@@ -35,7 +36,7 @@ from pai_scheduler.core.instructions import (
     WakeAt,
 )
 from pai_scheduler.core.machine import Core, CoreSettings
-from pai_scheduler.core.model import Attempt, Job, JobEvent, Task
+from pai_scheduler.core.model import Attempt, Job, JobEvent, State, Task
 from pai_scheduler.core.queries import Forecast, forecast
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import parse_job
@@ -57,10 +58,13 @@ class Disk:
         self.configs: dict[str, str] = {}
         self.job_events: list[JobEvent] = []
         self.usages: dict[Sharer, Usage] = {}
+        self.dependencies: dict[str, dict[int, Dependency]] = {}
 
     def write(self, outcome: Outcome) -> None:
         for job in outcome.jobs.values():
             self.jobs[job.id] = rows.job_row(job) | {"config": self.configs[job.id]}
+        for (job_id, place), dependency in outcome.dependencies.items():
+            self.dependencies.setdefault(job_id, {})[place] = dependency
         for (job_id, number), attempt in outcome.attempts.items():
             self.attempts[job_id, number] = rows.attempt_row(job_id, attempt)
         for task in outcome.tasks.values():
@@ -75,6 +79,14 @@ class Disk:
             self.jobs.pop(job_id, None)
             self.attempts = {key: row for key, row in self.attempts.items() if key[0] != job_id}
             self.tasks = {ref: row for ref, row in self.tasks.items() if ref.job_id != job_id}
+
+    def waited_for(self) -> dict[str, list[Dependency]]:
+        waiting = [job_id for job_id, row in self.jobs.items() if row["sub_state"] == "DEPENDENCY_WAIT"]
+        return {job_id: [*self.dependencies[job_id].values()] for job_id in waiting}
+
+    def ended_states(self) -> dict[str, State]:
+        ended = (row for row in self.jobs.values() if row["sub_state"] == "ENDED")
+        return {row["id"]: State(row["state"]) for row in ended}
 
     def live_jobs(self) -> list[Job]:
         return [self.job(job_id) for job_id, row in self.jobs.items() if row["sub_state"] != "ENDED"]
@@ -140,9 +152,16 @@ class World:
         return forecast(self.core, user, spec, self.now, others)
 
     def submit_config(self, config: Mapping[str, Any], job_id: str, user: str = "alice") -> list[Instruction]:
+        return self.handle(self.submitted(config, job_id, user))
+
+    def submitted(self, config: Mapping[str, Any], job_id: str, user: str = "alice") -> Submitted:
+        """Return the event of a submission; of the jobs that it waits for, the ids are their names."""
         self._orders += 1
         self.disk.configs[job_id] = rows.dump(config)
-        return self.handle(Submitted(self.now, job_id, user, parse_job(config), self._orders))
+        spec = parse_job(config)
+        after = tuple(Dependency(one.job, one.job, one.on) for one in spec.after)
+        ended = self.disk.ended_states() if after else {}
+        return Submitted(self.now, job_id, user, spec, self._orders, after, ended)
 
     def started(self, *refs: TaskRef) -> list[Instruction]:
         return self.handle(*(Started(ref, self.now, "127.0.0.1", f"pid-{ref.name}") for ref in refs))
@@ -193,7 +212,9 @@ class World:
         """Go on with a new core, made of what is durable; return what it says before the first event."""
         self.core = self._empty_core()
         self.outcome = self.core.restore(
-            self.disk.live_jobs(), {sharer: replace(usage) for sharer, usage in self.disk.usages.items()}
+            self.disk.live_jobs(),
+            {sharer: replace(usage) for sharer, usage in self.disk.usages.items()},
+            self.disk.waited_for(),
         )
         self.disk.write(self.outcome)
         return self.outcome.instructions
