@@ -192,6 +192,7 @@ class JobHandler(_SubmitHandler):
             queues.place(job),
             queues.starts_within(job),
             self.service.jobs.latest_end(job),
+            await self.service.dependencies.links(job),
         )
         self.answer(self.presenter.detail(job, outlook))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypedDict, cast
 from urllib.parse import quote
 
@@ -20,6 +20,7 @@ from pai_scheduler.job.messages import Message
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest import cluster, models
 from pai_scheduler.security.principal import Principal
+from pai_scheduler.store.dependencies import JobLink, JobLinks
 from pai_scheduler.store.records import StoredJobEvent
 
 
@@ -38,6 +39,7 @@ class Outlook:
     queue_place: int | None = None
     starts_within: int | None = None
     latest_end: int | None = None
+    links: JobLinks = field(default_factory=JobLinks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +284,9 @@ class Presenter:
             "queuePlace": outlook.queue_place,
             "startsWithin": outlook.starts_within,
             "latestEndTime": outlook.latest_end,
+            "dependencies": [_link(link) for link in outlook.links.dependencies],
+            "dependents": [_link(link) for link in outlook.links.dependents],
+            "dependentCount": outlook.links.dependent_count,
         }
 
     def _task_roles(self, job: Job, attempt: Attempt | None) -> dict[str, models.TaskRoleStatus]:
@@ -342,6 +347,15 @@ class Presenter:
 
 def _state(state: State) -> models.JobState:
     return cast(models.JobState, str(state))
+
+
+def _link(link: JobLink) -> models.JobLink:
+    return {
+        "job": link.name,
+        "state": None if link.state is None else _state(link.state),
+        "on": cast(models.DependencyCondition, str(link.on)),
+        "holds": link.holds,
+    }
 
 
 def _execution_type(job: Job) -> models.ExecutionType:

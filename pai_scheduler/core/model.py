@@ -162,6 +162,11 @@ class Job(msgspec.Struct, eq=False, gc=False):
         return self.spec.name
 
     @property
+    def eligible_since(self) -> int:
+        """Return since when it could have resources (ms): its submission, or the ends that it waited for."""
+        return self.created if self.eligible is None else self.eligible
+
+    @property
     def is_decided(self) -> bool:
         """Return whether the job has ended, or is ending: no other attempt follows."""
         return self.verdict is not None

@@ -48,7 +48,7 @@ class ServiceWatch:
         policy = self.policy(job.spec)
         if policy is not None and job.turn:
             ended = job.attempt.completed if job.attempt is not None else None
-            since = job.created if ended is None else ended
+            since = job.eligible_since if ended is None else ended
             self._wake(job, Timer.PROMOTION, since + 3_600_000 * policy.promote_hours, outcome)
 
     def promote(self, job: Job, outcome: Outcome) -> None:

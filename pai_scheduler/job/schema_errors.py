@@ -194,6 +194,7 @@ _EXPECTED: dict[str, Callable[[], Message]] = {
     "object": lambda: msg("an object"),
     "boolean": lambda: msg("true or false"),
     "boolean|string": lambda: msg("true, false or text"),
+    "string|object": lambda: msg("text or an object"),
     "string|number|boolean|null": lambda: msg("text, a number, true, false or null"),
 }
 

@@ -76,7 +76,7 @@ class Monitor:
             case "submitted":
                 self._submissions(cluster).inc()
             case "placed" if entry.attempt == 0:
-                self._queue_time(cluster).observe(max(0, entry.time - job.created) / 1000)
+                self._queue_time(cluster).observe(max(0, entry.time - job.eligible_since) / 1000)
             case "running" if attempt is not None:
                 self._start_time(cluster).observe(max(0, entry.time - attempt.created) / 1000)
             case "retry" if attempt is not None and attempt.verdict is not None:

@@ -36,6 +36,7 @@ StartsWithin = Annotated[
     Count | None,
     about("Seconds until it starts, by the time limits of the jobs before it; null: not known"),
 ]
+DependencyCondition = Literal["succeeded", "ended", "failed"]
 ExecutionType = Literal["START", "STOP"]
 JobState = Literal["WAITING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED"]
 #: a newer scheduler may have more, of which a client says nothing
@@ -43,7 +44,10 @@ SubState = Annotated[
     str,
     Meta(
         extra_json_schema={
-            "enum": ["QUEUED", "STARTING", "RETRY_WAIT", "RUNNING", "ENDING", "DEBUG_HELD", "ENDED"]
+            "enum": [
+                *("DEPENDENCY_WAIT", "QUEUED", "STARTING", "RETRY_WAIT", "RUNNING", "ENDING"),
+                *("DEBUG_HELD", "ENDED"),
+            ]
         }
     ),
 ]
@@ -213,6 +217,15 @@ class ExitMessages(TypedDict):
     launcher: str | None
 
 
+class JobLink(TypedDict):
+    """A job that another waits for (`extras.after`), or the one that waits."""
+
+    job: Annotated[str, about("Its name")]
+    state: Annotated[JobState | None, about("Its state now; null: it is deleted")]
+    on: Annotated[DependencyCondition, about("How the one that is waited for must end")]
+    holds: Annotated[bool | None, about("Whether it has ended so; null: it has not ended")]
+
+
 class JobStatus(TypedDict):
     """The state of a job."""
 
@@ -245,6 +258,11 @@ class JobStatus(TypedDict):
     latestEndTime: Annotated[
         TimeOrNone, about("When its time limit ends it; null: it has none, or does not run")
     ]
+    dependencies: Annotated[list[JobLink], about("The jobs that it waits for, or has waited for")]
+    dependents: Annotated[
+        list[JobLink], about("The jobs that wait for it, or have waited; the first hundred")
+    ]
+    dependentCount: Annotated[Count, about("How many these are in all")]
 
 
 class TaskStatus(TypedDict):

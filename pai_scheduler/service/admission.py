@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pai_scheduler.cluster.shared_folders import find_refused_folders
+from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.events import Submitted
 from pai_scheduler.core.queries import Forecast, forecast, limit_errors, never_fits_reason
 from pai_scheduler.engine.protocol import Engine
@@ -34,6 +35,7 @@ from pai_scheduler.storage.files import Files
 from pai_scheduler.store.store import Store
 
 from .current_cluster import CurrentCluster
+from .dependencies import JobDependencies
 from .disk_room import DiskRoom
 from .job_ids import JobIds
 from .taken_names import TakenNames
@@ -67,6 +69,7 @@ class Admission:
         reader: Reader,
         writer: Writer,
         cluster: CurrentCluster,
+        dependencies: JobDependencies,
         engine: Engine,
         room: DiskRoom | None,
         files: Files | None,
@@ -76,6 +79,7 @@ class Admission:
         self._store, self._reader, self._writer = store, reader, writer
         self._cluster, self._engine, self._room, self._files = cluster, engine, room, files
         self._notifications, self._now = notifications, clock
+        self._dependencies = dependencies
         #: who submits what just now, and to which virtual cluster
         self._under_way: dict[tuple[str, str], str] = {}
         #: the names of all jobs, once they have been read
@@ -107,36 +111,40 @@ class Admission:
         except RequestError as error:
             _log.warning("the names of the jobs cannot be read, each submit asks for its own: %s", error)
 
-    async def submit(self, principal: Principal, owner: str, config: object) -> Accepted:
+    async def submit(
+        self, principal: Principal, owner: str, config: object, *, is_scheduled: bool = False
+    ) -> Accepted:
         """Accept a job durably. What it will be refused of storage and shared folders, as rights are now, is
-        a warning: they may change before it starts.
+        a warning: they may change before it starts. `is_scheduled`: it is a run of a schedule.
         """
         if not principal.may_act_for(owner):
             raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
         if "\0" in owner or len(owner) > _LONGEST_NAME:
             raise invalid_parameters(msg("There can be no user with the name {name}.", name=owner))
-        spec, kept = await self._check(principal, config, owner)
+        spec, kept, after = await self._check(principal, config, owner, is_scheduled=is_scheduled)
         if self._room is not None and (shortage := self._room.shortage()) is not None:
             raise storage_full(shortage)
-        await self._accept(owner, spec, kept)
+        await self._accept(owner, spec, kept, after)
         # (an administrator who submits for somebody has not that user's groups at hand)
         told = []
         if principal.name == owner:
             told = self._refused(principal, spec) or await self._missing(principal, spec)
         return Accepted(spec.name, [error.message for error in told])
 
-    async def check(self, principal: Principal, config: object, owner: str = "") -> JobSpec:
+    async def check(
+        self, principal: Principal, config: object, owner: str = "", *, is_scheduled: bool = False
+    ) -> JobSpec:
         """Return what a job asks for; refuses one that is wrong, or that this caller may not submit.
 
-        `owner`: whose job it will be; empty: the caller's own.
+        `owner`: whose job it will be; empty: the caller's own. `is_scheduled`: a schedule submits it.
         """
-        spec, _ = await self._check(principal, config, owner or principal.name)
+        spec, *_ = await self._check(principal, config, owner or principal.name, is_scheduled=is_scheduled)
         return spec
 
     async def _check(
-        self, principal: Principal, config: object, owner: str
-    ) -> tuple[JobSpec, Mapping[str, Any]]:
-        """Return what a job asks for, and its JSON as it is kept."""
+        self, principal: Principal, config: object, owner: str, *, is_scheduled: bool
+    ) -> tuple[JobSpec, Mapping[str, Any], list[Dependency]]:
+        """Return what a job asks for, its JSON as it is kept, and the jobs that it waits for."""
         try:
             kept = await _parse(config)
         except InvalidJobError as error:
@@ -144,9 +152,10 @@ class Admission:
         spec = build_spec(kept)
         self._check_virtual_cluster(principal, spec.virtual_cluster)
         errors = await self._errors(spec, owner)
+        after = await self._dependencies.bind(spec, owner, errors, is_scheduled=is_scheduled)
         if errors:
             raise invalid_parameters(_summary(errors), errors)
-        return spec, kept
+        return spec, kept, after
 
     async def validate(self, principal: Principal, config: object) -> Forecast:
         """Return what submitting this would do."""
@@ -160,14 +169,14 @@ class Admission:
             # who writes a job sees it beside the field, like everything else that is wrong
             return self._wrong(principal, [SpecError("$.virtualCluster", refusal.message)], spec)
         errors = [*await self._errors(spec, principal.name), *self._refused(principal, spec)]
+        after = await self._dependencies.bind(spec, principal.name, errors)
         if errors:
             return self._wrong(principal, errors, spec)
         clusters = self._cluster.virtual_clusters.values()
         others = [other.name for other in clusters if principal.may_use(other) and not other.stopped]
-        missing = await self._missing(principal, spec)
-        return replace(
-            forecast(self._writer.core, principal.name, spec, self._now(), others), warnings=missing
-        )
+        found = forecast(self._writer.core, principal.name, spec, self._now(), others)
+        found = await self._dependencies.forecast(found, after)
+        return replace(found, warnings=await self._missing(principal, spec))
 
     def _wrong(self, principal: Principal, errors: Sequence[SpecError], spec: JobSpec | None) -> Forecast:
         """Answer with what is wrong with a job, and why what it is known to ask for never fits."""
@@ -207,7 +216,9 @@ class Admission:
         """Count a user's jobs that have not ended, and those on their way."""
         return len(self._writer.core.unended(user)) + sum(name == user for name, _ in self._under_way)
 
-    async def _accept(self, owner: str, spec: JobSpec, config: Mapping[str, Any]) -> None:
+    async def _accept(
+        self, owner: str, spec: JobSpec, config: Mapping[str, Any], after: Sequence[Dependency]
+    ) -> None:
         key = (owner, spec.name)
         if key in self._under_way:
             raise _taken(spec.name)
@@ -225,7 +236,7 @@ class Admission:
                 raise too_many_jobs(owner, most)
             self._last_order += 1
             now = self._now()
-            event = Submitted(now, self._ids.new(now), owner, spec, self._last_order)
+            event = Submitted(now, self._ids.new(now), owner, spec, self._last_order, tuple(after))
             self.taken.add(*key)
             durable = self._writer.begin(event, config)
         finally:

@@ -131,7 +131,8 @@ class Schedules:
         due = _next_time(wanted.cron, wanted.zone, now)
         user = await self._user(principal, owner)
         try:
-            await self._admission.check(user, _named(wanted.config, run_name(name, now, wanted.zone)))
+            config = _named(wanted.config, run_name(name, now, wanted.zone))
+            await self._admission.check(user, config, is_scheduled=True)
         except RequestError as refusal:
             errors = [SpecError(f"$.job{error.path[1:]}", error.message) for error in refusal.errors]
             raise RequestError(refusal.status, refusal.code, refusal.message, errors) from None
@@ -198,7 +199,7 @@ class Schedules:
             schedule, config = await self.get(principal, owner, name)
             now = self._now()
             job = run_name(name, now, schedule.zone, seconds=True)
-            await self._admission.submit(user, owner, _named(config, job))
+            await self._admission.submit(user, owner, _named(config, job), is_scheduled=True)
             await self._note(replace(schedule, last=LastRun(job, now, Outcome.SUBMITTED)))
         return job
 
@@ -258,7 +259,7 @@ class Schedules:
         if schedule.overlap is Overlap.SKIP and (running := self._running(schedule)) is not None:
             return Outcome.SKIPPED, msg("Job {name} of this schedule has not ended yet.", name=running)
         try:
-            await self._admission.submit(user, owner, config)
+            await self._admission.submit(user, owner, config, is_scheduled=True)
         except RequestError as refusal:
             if refusal.status >= 500:
                 raise

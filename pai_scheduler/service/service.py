@@ -37,6 +37,7 @@ from .admission import Admission
 from .changes import Changes
 from .clock_keeper import Timekeeper
 from .current_cluster import CurrentCluster
+from .dependencies import JobDependencies
 from .disk_room import DiskRoom
 from .engine_events import EngineEvents
 from .health import Health
@@ -110,8 +111,18 @@ class Service:
             else None
         )
         notifications = notifications or Notifications()
+        self.dependencies = JobDependencies(store, self._reader, self._writer)
         self.admission = Admission(
-            store, self._reader, self._writer, self._cluster, engine, self._room, files, notifications, clock
+            store,
+            self._reader,
+            self._writer,
+            self._cluster,
+            self.dependencies,
+            engine,
+            self._room,
+            files,
+            notifications,
+            clock,
         )
         self.jobs = Jobs(store, self._reader, self._writer, clock)
         self.schedules = Schedules(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -37,9 +37,9 @@ class JobLink:
 class JobLinks:
     """What a job waits for, in the order in which it says so, and who waits for it, the first of so many."""
 
-    dependencies: list[JobLink]
-    dependents: list[JobLink]
-    dependent_count: int
+    dependencies: Sequence[JobLink] = ()
+    dependents: Sequence[JobLink] = ()
+    dependent_count: int = 0
 
 
 class StoredDependencies(Database):

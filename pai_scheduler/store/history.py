@@ -64,7 +64,7 @@ class StoredHistory(Database):
                     job.name,
                     job.user,
                     job.spec,
-                    job.created if job.eligible is None else job.eligible,
+                    job.eligible_since,
                     job.present_priority,
                     row.placed,
                     row.ended,

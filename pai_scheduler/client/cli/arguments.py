@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.job.spec import On
 from pai_scheduler.rest.address import DEFAULT_URL
 
 from .fs_arguments import add_fs
@@ -78,6 +80,18 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
         dest="watch_it",
         action="store_true",
         help=words(msg("tell what happens until it has ended; then print its log")),
+    )
+    submit.add_argument(
+        "--after",
+        metavar="JOB[:ON]",
+        action="append",
+        type=partial(_after, locale),
+        help=words(
+            msg(
+                "start it once this job of yours has succeeded, or has ended as ON says: succeeded, ended or "
+                "failed; may be given several times"
+            )
+        ),
     )
     _add_code(submit, locale)
     jobs = command("jobs", msg("list jobs, newest first"))
@@ -180,6 +194,17 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     )
     add_fs(command("fs", msg("look at, upload, download and change files of the storage")), common, locale)
     return parser
+
+
+def _after(locale: str, text: str) -> str | dict[str, str]:
+    """Read `JOB` or `JOB:ON` as an entry of `extras.after`."""
+    job, colon, on = text.partition(":")
+    if not colon:
+        return job
+    if on not in list(On):
+        wrong = msg("{on} must be one of {known}", on=on, known=", ".join(On))
+        raise argparse.ArgumentTypeError(wrong.in_locale(locale))
+    return {"job": job, "on": on}
 
 
 def _add_code(submit: argparse.ArgumentParser, locale: str) -> None:

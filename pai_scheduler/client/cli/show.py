@@ -10,9 +10,12 @@ from pai_scheduler.client.forecast_words import about_so_long, start_in_words
 from pai_scheduler.job.exit_words import shown_name
 from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
-from pai_scheduler.rest.models import JobDetail, JobSummary, TaskStatus, Validation
+from pai_scheduler.rest.models import JobDetail, JobLink, JobSummary, TaskStatus, Validation
 
 from .tables import duration, moment, pairs, table
+
+#: So many jobs are named that wait for one, or that one waits for.
+_SHOWN_LINKS = 10
 
 
 def jobs_table(jobs: Sequence[JobSummary], locale: str) -> str:
@@ -55,6 +58,8 @@ def show_job(detail: JobDetail, locale: str) -> str:
         (msg("Job"), f"{detail['name']} ({status['username']})"),
         (msg("State"), _state(status["state"], status["subState"])),
         (msg("Waiting"), status["waitingReason"]),
+        (msg("Starts after"), _links(status["dependencies"], len(status["dependencies"]), locale)),
+        (msg("Jobs after it"), _links(status["dependents"], status["dependentCount"], locale)),
         (msg("Starts in"), "" if starts is None else about_so_long(starts).in_locale(locale)),
         (msg("Virtual cluster"), status["virtualCluster"]),
         (msg("Created"), moment(status["createdTime"])),
@@ -81,6 +86,17 @@ def show_job(detail: JobDetail, locale: str) -> str:
     ]
     block = pairs([(name.in_locale(locale), value) for name, value in about])
     return f"{block}\n\n{table(_words(header, locale), tasks)}"
+
+
+def _links(links: Sequence[JobLink], count: int, locale: str) -> str:
+    """Name jobs that wait for others, or that are waited for, with their states: of so many the first."""
+    shown = links[:_SHOWN_LINKS]
+    named = [
+        f"{link['job']} ({link['on']}): {link['state'] or msg('deleted').in_locale(locale)}" for link in shown
+    ]
+    if count > len(shown):
+        named.append(msg("{count} more", count=count - len(shown)).in_locale(locale))
+    return ", ".join(named)
 
 
 def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pai_scheduler.client.storage.code import CodeError, CodeSettings, carry_out, prepare, read_settings
 from pai_scheduler.client.storage.transfer import amount
@@ -23,6 +24,7 @@ async def submit(
     file: str,
     watch_it: bool,
     user: str | None,
+    after: Sequence[str | Mapping[str, str]] | None,
     code: str | None,
     no_code: bool,
     include: Sequence[str] | None,
@@ -30,7 +32,7 @@ async def submit(
     generate_name: bool,
 ) -> int:
     """Submit a job, and with `--watch` see it through."""
-    config = await asyncio.to_thread(read_job_file, file)
+    config = _with_after(await asyncio.to_thread(read_job_file, file), after or ())
     folder = Path(code) if code is not None else Path() if file == "-" else Path(file).parent
     settings = await asyncio.to_thread(
         _settings, folder, reads=code is not None or file != "-", no_code=no_code
@@ -57,6 +59,15 @@ async def submit(
     return await _follow(session, name, user, watch_it=watch_it)
 
 
+def _with_after(config: dict[str, Any], after: Sequence[str | Mapping[str, str]]) -> dict[str, Any]:
+    """Return a job that waits for these too; what is wrong in it already, the scheduler names."""
+    extras = config.get("extras", {})
+    known = extras.get("after", []) if isinstance(extras, dict) else None
+    if not after or not isinstance(known, list):
+        return config
+    return {**config, "extras": {**extras, "after": [*known, *after]}}
+
+
 async def _follow(session: CliSession, name: str, user: str | None, *, watch_it: bool) -> int:
     owner = await session.owner(user)
     if session.as_json and not watch_it:
@@ -66,7 +77,7 @@ async def _follow(session: CliSession, name: str, user: str | None, *, watch_it:
         if not watch_it:
             # what would be waited for in vain is best known now
             status = (await session.client.job(owner, name))["jobStatus"]
-            if status["subState"] == "QUEUED":
+            if status["subState"] in ("DEPENDENCY_WAIT", "QUEUED"):
                 print(printable_lines(status["waitingReason"]))
     if not watch_it:
         return OK

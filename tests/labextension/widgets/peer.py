@@ -20,6 +20,7 @@ from pai_scheduler.rest.models import (
     FieldError,
     JobDetail,
     JobEvent,
+    JobLink,
     JobState,
     JobSummary,
     ServiceInfo,
@@ -86,6 +87,8 @@ class Job:
         self.queue_place: int | None = None
         self.starts_within: int | None = None
         self.latest_end: int | None = None
+        self.dependencies: list[JobLink] = []
+        self.dependents: list[JobLink] = []
         #: what is said of each attempt besides the rest
         self.attempt_facts: dict[int, dict[str, Any]] = {}
         #: what each task used, by attempt, role and index
@@ -200,6 +203,9 @@ class Job:
                 "queuePlace": self.queue_place,
                 "startsWithin": self.starts_within if self.state == "WAITING" else None,
                 "latestEndTime": self.latest_end if self.state == "RUNNING" else None,
+                "dependencies": self.dependencies,
+                "dependents": self.dependents,
+                "dependentCount": len(self.dependents),
             },
             "taskRoles": self.roles(),
         }

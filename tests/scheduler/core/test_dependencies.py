@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from pai_scheduler.cluster.definition import ShortestRemaining, VirtualCluster
 from pai_scheduler.core.events import Ended, StopRequested
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.core.queries import queued_jobs, start_of_waiting, waiting_reason
+from pai_scheduler.core.timers import Timer
 from pai_scheduler.job.exits import DEPENDENCY_NEVER_SATISFIED, STOPPED_BY_USER
 from tests.scheduler.core.world import EndCause, LaunchAttempt, World, make_role
 from tests.scheduler.making import make_config, make_node
@@ -253,6 +255,18 @@ def test_nothing_is_kept_in_memory_of_what_waits_no_more() -> None:
         world.stop(f"n{number}")
     end(world, "first", State.SUCCEEDED)
     assert vars(world.core.dependencies) == {"_waiting": {}, "_waiters": {}}
+
+
+def test_time_spent_waiting_for_others_counts_for_no_promotion() -> None:
+    cluster = VirtualCluster("default", 100, shortest_remaining=ShortestRemaining(promote_hours=1))
+    world = World(virtual_clusters=[cluster])
+    world.run(id="first")
+    world.submit(id="next", **after("first"))
+    world.tick(10 * 3_600_000)
+    world.submit(make_role(cpus=8), id="ahead", extras={"maxRunSeconds": 5})
+    end(world, "first", State.SUCCEEDED)
+    assert world.job("next").sub_state is SubState.QUEUED
+    assert world.core.timers.get("next", Timer.PROMOTION) == world.now + 3_600_000
 
 
 def lines_of(action: Callable[[], object]) -> int:

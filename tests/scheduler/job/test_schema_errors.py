@@ -51,6 +51,13 @@ def test_the_places_are_those_of_the_jsonschema_library(config: dict[str, Any]) 
             "priority": any_json,
             "maxRunSeconds": any_json,
             "placement": any_json | st.sampled_from(["near", "spread", "Near"]),
+            "after": st.text()
+            | st.lists(
+                st.integers()
+                | st.text(max_size=3)
+                | st.fixed_dictionaries({"job": any_json}, optional={"on": any_json}),
+                max_size=3,
+            ),
         },
     )
 )

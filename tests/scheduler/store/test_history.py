@@ -45,6 +45,13 @@ def test_a_job_has_the_times_of_its_last_attempt(store: Store) -> None:
     ]
 
 
+def test_a_job_that_waited_for_others_counts_from_when_they_had_ended(store: Store) -> None:
+    (job,) = (job for job in store.live_jobs() if job.name == "waits")
+    job.eligible = 4000
+    store.commit(Outcome(jobs={job.id: job}), {})
+    assert [one.created for one in store.recorded_jobs() if one.name == "waits"] == [4000]
+
+
 def test_a_period_has_its_begin_and_not_its_end(store: Store) -> None:
     assert [one.name for one in store.recorded_jobs(1002, 1004)] == ["runs", "ended"]
     assert [one.name for one in store.recorded_jobs(end=1002)] == ["waits"]

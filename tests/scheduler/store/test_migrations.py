@@ -13,6 +13,7 @@ from alembic.script import ScriptDirectory
 import pai_scheduler.store.store as store_module
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.machine import Core
+from pai_scheduler.store.dependencies import JobLinks
 from pai_scheduler.store.store import Store, StoreError
 from pai_scheduler.store.tables import HEAD, metadata
 from tests.scheduler.making import make_node
@@ -89,7 +90,8 @@ def test_what_the_first_version_wrote_is_read_whole(database_url: str, open_stor
         assert (job.completed is not None) == job.state.ended
         assert store.config(job_id) == {**JOB, "jobName": job_id}
         assert job.spec.task_roles[0].task_number == 2
-        assert (job.priority, job.overtaken, job.retries.total) == (None, 0, 1)
+        assert (job.priority, job.overtaken, job.retries.total, job.eligible) == (None, 0, 1, None)
+        assert store.links(job_id, 10) == JobLinks([], [], 0)
         attempts = store.attempts(job_id)
         assert [(attempt.number, len(attempt.tasks)) for attempt in attempts] == (
             [] if sub_state == "QUEUED" else [(0, 2), (1, 2)]

@@ -12,8 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from pai_scheduler.cluster.node import Closing
+from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import State, SubState
+from pai_scheduler.job.spec import On
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.schedules.schedule import Overlap, Schedule
 from pai_scheduler.ssh.keys.public_key import PublicKey
@@ -22,7 +24,7 @@ from pai_scheduler.store.store import Store
 from tests.scheduler.store.stored_jobs import Configs, give_attempt, make_job, tell
 
 #: those that grow with every job or user
-_LARGE = ("jobs", "attempts", "tasks", "story", "schedules")
+_LARGE = ("jobs", "attempts", "tasks", "story", "schedules", "dependencies")
 
 #: on PostgreSQL, which reads a small table whole: leave that only where nothing else is possible
 _NO_WHOLE_TABLES = "SET LOCAL enable_seqscan = off"
@@ -43,6 +45,7 @@ def filled(store: Store) -> Store:
         if number > 4:
             job.sub_state = SubState.ENDED
         outcome.job_events.extend(tell(job.id, "submitted"))
+        outcome.dependencies[job.id, 0] = Dependency("j2", "j2", On.ENDED)
     store.commit(outcome, configs)
     return store
 
@@ -93,6 +96,10 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "a schedule": lambda store: store.schedule("alice", "s"),
     "what is due": lambda store: store.due_schedules(1),
     "what is due next": lambda store: store.next_due(),
+    "who waits for whom": lambda store: store.waited_for(),
+    "ids by name": lambda store: store.job_ids("alice", ["j2", "j4"]),
+    "how jobs ended": lambda store: store.ended_states(["j7", "j8"]),
+    "a job's links": lambda store: store.links("j2", 1),
     "forgotten": lambda store: store.forgotten(),
 }
 

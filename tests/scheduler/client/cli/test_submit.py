@@ -84,3 +84,34 @@ def test_code_that_goes_nowhere_is_missed_before_the_job_fails(pai: Pai, job: Pa
     assert told.stderr.startswith("$.codeDir: codeDir ")
     submitted = pai("submit", job)
     assert "`pai submit --code FOLDER` sends it along" in submitted.stderr
+
+
+def test_a_job_is_submitted_to_start_after_others_and_both_are_shown_with_the_other(
+    pai: Pai, job: Path
+) -> None:
+    first, last = f"{job.stem}-first", f"{job.stem}-last"
+    assert pai("submit", "-", stdin=json.dumps(hello_job(first, "exec sleep 1000"))).returncode == 0
+    submitted = pai("submit", job, "--after", f"{first}:ended")
+    assert submitted.stdout == f"Job {job.stem} is submitted.\nWaiting for job {first} to end.\n"
+    asks = hello_job(last, extras={"priority": 60, "after": [job.stem]})
+    options = ("--after", first, "--after", f"{job.stem}:failed")
+    submitted = pai("submit", "-", *options, stdin=json.dumps(asks))
+    assert submitted.stdout.splitlines()[1] == (
+        f"Waiting for 3 jobs: {job.stem} (succeeded), {first} (succeeded), {job.stem} (failed)."
+    )
+    shown = pai("show", job.stem).stdout
+    assert re.search(rf"^Starts after +{first} \(ended\): (WAITING|RUNNING)$", shown, re.MULTILINE)
+    assert f"Jobs after it    {last} (succeeded): WAITING, {last} (failed): WAITING\n" in shown
+    assert pai("stop", first).returncode == 0
+
+
+def test_a_condition_that_there_is_not_is_wrong_usage(pai: Pai, job: Path) -> None:
+    wrong = pai("submit", job, "--after", "x:done")
+    assert wrong.returncode == 2
+    assert "done must be one of succeeded, ended, failed" in wrong.stderr
+
+
+def test_a_job_that_nobody_has_cannot_be_waited_for(pai: Pai, job: Path) -> None:
+    wrong = pai("submit", job, "--after", "nobodys")
+    assert wrong.returncode == 1
+    assert "extras.after[0]: User alice has no job named nobodys to wait for." in wrong.stderr

@@ -1,0 +1,69 @@
+"""What a job waits for (`extras.after`): found by name at its submission, and shown with both its ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pai_scheduler.core.dependencies import Dependency, never_satisfied, waits_for
+from pai_scheduler.core.model import Job
+from pai_scheduler.core.queries import Forecast
+from pai_scheduler.execution.reader import Reader
+from pai_scheduler.execution.writer import Writer
+from pai_scheduler.job.messages import msg
+from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.job.validate import SpecError
+from pai_scheduler.store.dependencies import JobLinks
+from pai_scheduler.store.store import Store
+
+#: So many of those that wait for one job are shown with it: its page asks every two seconds.
+_MOST_DEPENDENTS = 100
+
+
+class JobDependencies:
+    """Binds dependencies to jobs, and reads them back."""
+
+    def __init__(self, store: Store, reader: Reader, writer: Writer) -> None:
+        self._store, self._reader, self._writer = store, reader, writer
+
+    async def bind(
+        self, spec: JobSpec, owner: str, errors: list[SpecError], *, is_scheduled: bool = False
+    ) -> list[Dependency]:
+        """Find the jobs that a valid job of `owner` waits for; add to `errors` what cannot be.
+
+        `is_scheduled`: a schedule submits it. Such a job may wait for none: all its runs would wait for the
+        same one.
+        """
+        if not spec.after:
+            return []
+        if is_scheduled:
+            text = msg("The job of a schedule cannot wait for another job. Remove “after” from its extras.")
+            errors.append(SpecError("$.extras.after", text))
+            return []
+        ids = await self._reader.read(self._store.job_ids, owner, {one.job for one in spec.after})
+        found = []
+        for place, one in enumerate(spec.after):
+            if one.job in ids:
+                found.append(Dependency(ids[one.job], one.job, one.on))
+                continue
+            field = "" if isinstance(spec.extras["after"][place], str) else ".job"
+            text = msg("User {user} has no job named {job} to wait for.", user=owner, job=one.job)
+            errors.append(SpecError(f"$.extras.after[{place}]{field}", text))
+        return found
+
+    async def forecast(self, found: Forecast, after: Sequence[Dependency]) -> Forecast:
+        """Return what submitting a job would do that waits for these; `found`: if it waited for none."""
+        if not after or found.fits == "never":
+            return found
+        forgotten = {one.job_id for one in after} - self._writer.core.jobs.keys()
+        ended = await self._reader.read(self._store.ended_states, forgotten) if forgotten else {}
+        known = [one.after(ended[one.job_id]) if one.job_id in ended else one for one in after]
+        for one in known:
+            if one.holds is False:
+                return Forecast((), "never", never_satisfied(one, ended[one.job_id]), limits=found.limits)
+        if all(one.holds for one in known):
+            return found
+        return Forecast((), "later", waits_for(known), limits=found.limits)
+
+    async def links(self, job: Job) -> JobLinks:
+        """Return what a job waits or has waited for, and who does so for it."""
+        return await self._reader.read(self._store.links, job.id, _MOST_DEPENDENTS)
