@@ -30,6 +30,7 @@ _WORDS = {
         "or": " or ",
         "array": "list of objects",
         "strings": "list of strings",
+        "strings or objects": "list of strings or objects",
         "comma": ", ",
         "anything": "anything",
     },
@@ -44,6 +45,7 @@ _WORDS = {
         "or": "或",
         "array": "对象的列表",
         "strings": "字符串的列表",
+        "strings or objects": "字符串或对象的列表",
         "comma": "，",
         "anything": "任意",
     },
@@ -68,6 +70,7 @@ def facts(locale: str) -> Mapping[str, Any]:
         "job": list(_fields(schema, locale)),
         "task_role": list(_fields(schema["$defs"]["taskRole"], locale)),
         "port": list(_fields(schema["$defs"]["port"], locale)),
+        "after": list(_fields(schema["$defs"]["after"], locale)),
         "mount": list(_fields(schema["$defs"]["mount"], locale)),
         "notify": list(_fields(schema["$defs"]["notify"], locale)),
         "extras": list(_fields(schema["properties"]["extras"], locale)),
@@ -97,7 +100,8 @@ def _fields(schema: Mapping[str, Any], locale: str) -> Iterator[Field]:
 def _type(field: Mapping[str, Any], locale: str) -> str:
     words, kind = _WORDS[locale], field.get("type", "anything")
     if kind == "array":
-        return words["strings" if field["items"].get("type") == "string" else "array"]
+        kinds = {"string": "strings", str(["string", "object"]): "strings or objects"}
+        return words[kinds.get(str(resolve(field["items"]).get("type")), "array")]
     if isinstance(kind, list):
         return words["or"].join(kind)
     return words["anything"] if kind == "anything" else str(kind)

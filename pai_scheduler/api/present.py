@@ -20,8 +20,7 @@ from pai_scheduler.job.messages import Message
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest import cluster, models
 from pai_scheduler.security.principal import Principal
-from pai_scheduler.store.dependencies import JobLink, JobLinks
-from pai_scheduler.store.records import StoredJobEvent
+from pai_scheduler.store.records import JobLink, JobLinks, StoredJobEvent
 
 
 class _Planned(TypedDict, total=False):

@@ -12,7 +12,7 @@ from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError
-from pai_scheduler.store.dependencies import JobLinks
+from pai_scheduler.store.records import JobLinks
 from pai_scheduler.store.store import Store
 
 #: So many of those that wait for one job are shown with it: its page asks every two seconds.

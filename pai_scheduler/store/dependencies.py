@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
 
 import sqlalchemy as sa
 
@@ -13,33 +12,12 @@ from pai_scheduler.core.model import State, SubState
 from pai_scheduler.job.spec import On
 
 from . import rows
+from .records import JobLink, JobLinks
 from .tables import KEPT, dependencies, jobs
 from .transactions import Database
 
 #: ids in one `IN (…)`: below SQLite's limit of 32,766 variables
 _CHUNK = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class JobLink:
-    """A job that another waits for, or that waits for it: its name and its state now; None: it is deleted.
-
-    `on`: how the one that is waited for must end; `holds`: whether it did; None: it has not ended.
-    """
-
-    name: str
-    state: State | None
-    on: On
-    holds: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class JobLinks:
-    """What a job waits for, in the order in which it says so, and who waits for it, the first of so many."""
-
-    dependencies: Sequence[JobLink] = ()
-    dependents: Sequence[JobLink] = ()
-    dependent_count: int = 0
 
 
 class StoredDependencies(Database):

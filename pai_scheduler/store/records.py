@@ -1,11 +1,13 @@
-"""What the store lists: a job event with its id, and where a job stands in the list of jobs."""
+"""What the store lists: job events with their ids, places in the list of jobs, links between jobs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pai_scheduler.core.model import JobEvent
+from pai_scheduler.core.model import JobEvent, State
+from pai_scheduler.job.spec import On
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +25,25 @@ class JobPosition(NamedTuple):
 
     created: int
     id: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobLink:
+    """A job that another waits for, or that waits for it: its name and its state now; None: it is deleted.
+
+    `on`: how the one that is waited for must end; `holds`: whether it did; None: it has not ended.
+    """
+
+    name: str
+    state: State | None
+    on: On
+    holds: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobLinks:
+    """What a job waits for, in the order in which it says so, and who waits for it, the first of so many."""
+
+    dependencies: Sequence[JobLink] = ()
+    dependents: Sequence[JobLink] = ()
+    dependent_count: int = 0
