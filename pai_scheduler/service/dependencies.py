@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pai_scheduler.core.dependencies import Dependency, never_satisfied, waits_for
 from pai_scheduler.core.model import Job
 from pai_scheduler.core.queries import Forecast
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.execution.writer import Writer
-from pai_scheduler.job.messages import msg
+from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.store.records import JobLinks
@@ -59,11 +60,15 @@ class JobDependencies:
         known = [one.after(ended[one.job_id]) if one.job_id in ended else one for one in after]
         for one in known:
             if one.holds is False:
-                return Forecast((), "never", never_satisfied(one, ended[one.job_id]), limits=found.limits)
+                return _kept_from_starting(found, "never", never_satisfied(one, ended[one.job_id]))
         if all(one.holds for one in known):
             return found
-        return Forecast((), "later", waits_for(known), limits=found.limits)
+        return _kept_from_starting(found, "later", waits_for(known))
 
     async def links(self, job: Job) -> JobLinks:
         """Return what a job waits or has waited for, and who does so for it."""
         return await self._reader.read(self._store.links, job.id, _MOST_DEPENDENTS)
+
+
+def _kept_from_starting(found: Forecast, fits: str, reason: Message) -> Forecast:
+    return replace(found, fits=fits, reason=reason, borrows=False, starts_within=None, starts_now_in=())
