@@ -24,6 +24,7 @@ from .operations import (
     TOO_MANY_STREAMS,
     Answer,
     operation,
+    query,
 )
 from .paging import PageRequest, asked_page, whole_number
 from .stream import StreamHandler
@@ -63,11 +64,13 @@ class EventsHandler(StreamHandler, ListHandler):
         "What has happened to all jobs that one may see, oldest first",
         {200: _LISTED},
         description="Each event has `user` and `job`. Followed, it never ends.",
-        parameters=_FOLLOWING,
+        parameters=[query("username", str, "Only those of this user's jobs"), *_FOLLOWING],
         refusals=[TOO_MANY_STREAMS],
     )
     async def get(self, user: str | None = None, name: str | None = None) -> None:
         """List, or follow."""
+        if name is None:
+            user = self.query_text("username") or None
         page = asked_page(self, whole_number)
         after = page.after if page.after is not None else self._last_seen()
         if self.query_flag("follow"):

@@ -136,7 +136,7 @@ class Service:
             files,
         )
         self.queues = Queues(self._writer, clock)
-        self.job_events = JobEvents(store, self._reader)
+        self.job_events = JobEvents(store, self._reader, lambda job_id: self._writer.core.jobs.get(job_id))
         self._sender = Sender(store, self._writer, notifications.channels, self.job_events.tell, clock)
         self.changes = Changes(lambda: self._writer.core)
         self.tasks = Tasks(

@@ -284,6 +284,11 @@ class Store(StoredDependencies, StoredSchedules, StoredMaintenance, Outbox, Stor
             for row in found
         ]
 
+    def last_job_event(self) -> int:
+        """Return the id of the newest job event; 0 where there is none."""
+        with self._reading() as connection:
+            return connection.execute(sa.select(sa.func.max(job_events.c.id))).scalar() or 0
+
     def public_keys(self, user: str) -> list[tuple[PublicKey, int]]:
         """List the public keys of a user, and when each was added (ms since the epoch), oldest first."""
         if not _can_be(user):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.scheduler.making import make_config, make_role
-from tests.scheduler.open_service import ALICE, OpenService, refused
+from tests.scheduler.open_service import ALICE, BOB, ROOT, OpenService, refused
 
 
 async def test_a_follower_of_a_job_gets_each_event_once_until_its_end(service: OpenService) -> None:
@@ -53,3 +53,24 @@ async def test_all_jobs_can_be_followed_at_once(service: OpenService) -> None:
             told = await anext(everything)
     await everything.aclose()
     assert not service.job_events.followed
+
+
+async def test_a_users_jobs_are_followed_whatever_others_do(service: OpenService) -> None:
+    """Whoever follows their own jobs is not woken by others', nor reads their events again and again."""
+    own = service.job_events.follow(BOB, None, None)
+    named = service.job_events.follow(ROOT, "bob", None)
+    others = service.job_events.follow(ALICE, "bob", None)
+    hearing = [asyncio.ensure_future(anext(events)) for events in (own, named, others)]
+    await service.run("of-alice")
+    news = asyncio.Event()
+    with service.job_events._waking(("user", "bob"), news):
+        await service.run("another")
+        assert not news.is_set()
+        await service.admission.submit(BOB, "bob", make_config(make_role(command="true"), name="of-bob"))
+        assert news.is_set()
+    for told in await asyncio.gather(*hearing[:2]):
+        assert (told.user, told.job, told.entry.type) == ("bob", "of-bob", "submitted")
+    assert not hearing[2].done()
+    hearing[2].cancel()
+    assert {told.user for told in await service.job_events.read(ROOT, "alice", None)} == {"alice"}
+    assert await service.job_events.read(ALICE, "bob", None) == []
