@@ -7,10 +7,11 @@ from typing import Any
 
 from pai_scheduler.client.blocking import Conversation
 from pai_scheduler.client.calls.errors import CallError, JobFailedError, RemoteTraceback
-from pai_scheduler.client.calls.job import Access, Change, Task, Watching, run_job
+from pai_scheduler.client.calls.job import Change, Task, Watching, run_job
 from pai_scheduler.client.calls.outcome import Outcome
 from pai_scheduler.client.calls.output import OutputWriter
 from pai_scheduler.client.calls.packing import check_cell, pack_cell
+from pai_scheduler.client.calls.session import Access
 from pai_scheduler.client.rest import ApiError, UnreachableError
 from pai_scheduler.client.storage.code import CodeError
 from pai_scheduler.client.storage.errors import FilesError
@@ -42,8 +43,8 @@ def run_cell(line: str, cell: str, variables: Mapping[str, Any], locale: str) ->
     roles = roles_of(options)
     try:
         sent = {name: variables[name] for name in options.send}
-        payload = pack_cell(cell, sent, options.get, locale)
-        outcomes = _watch(demand_of(options), roles, payload, locale)
+        program = pack_cell(cell, sent, options.get, locale)
+        outcomes = _watch(demand_of(options), roles, program, locale)
     except JobFailedError as error:
         raise CommandError(str(error)) from None
     except CodeError as error:
@@ -78,15 +79,13 @@ def _check(cell: str, locale: str) -> None:
         ) from None
 
 
-def _watch(
-    demand: Any, roles: Mapping[str, int], payload: Mapping[str, bytes], locale: str
-) -> dict[Task, Outcome]:
+def _watch(demand: Any, roles: Mapping[str, int], program: bytes, locale: str) -> dict[Task, Outcome]:
     __tracebackhide__ = True
     watching = Watching()
 
     async def work(tell: Callable[[Change], None]) -> dict[Task, Outcome]:
         return await run_job(
-            Access(locale=locale), demand, _NAME, roles, payload, tell,
+            Access(locale=locale), demand, _NAME, roles, program, tell,
             together=True, output=True, watching=watching,
         )  # fmt: skip
 

@@ -103,7 +103,7 @@ class Client(Connections):
                 **({"Authorization": f"Bearer {self.token}"} if self.token else {}),
                 "Accept-Language": locale.replace("_", "-"),
             },
-            timeout=timeout,
+            timeout=httpx.Timeout(timeout, pool=None),
             transport=transport,
             verify=trusted_by(self.url),
             trust_env=False,
@@ -341,13 +341,18 @@ class Client(Connections):
         headers = {"Last-Event-ID": str(after)}
         return await self._read(list[JobEvent], "GET", f"{_job(user, name)}/events", headers=headers)
 
-    async def events(self, user: str, name: str, *, after: int = 0) -> AsyncIterator[JobEvent]:
+    def events(self, user: str, name: str, *, after: int = 0) -> AsyncIterator[JobEvent]:
         """Return a job's events later than `after`, and go on as they happen, until the job has ended."""
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
-        async with self._stream(f"{_job(user, name)}/events", {"follow": 1}, headers) as response:
-            async for line in response.aiter_lines():
-                if line.startswith("data:"):
-                    yield self._as(JobEvent, line.removeprefix("data:"))
+        return self._events(f"{_job(user, name)}/events", after, {})
+
+    async def list_user_events(self, user: str, *, after: int = 0) -> list[JobEvent]:
+        """Return what has happened to all jobs of a user after event `after`, oldest first."""
+        headers, params = {"Last-Event-ID": str(after)}, {"username": user}
+        return await self._read(list[JobEvent], "GET", "events", headers=headers, params=params)
+
+    def user_events(self, user: str, *, after: int = 0) -> AsyncIterator[JobEvent]:
+        """Return the events of all jobs of a user later than `after`, and go on as they happen, for ever."""
+        return self._events("events", after, {"username": user})
 
     async def task_port(self, user: str, job: str, role: str, index: int, port: int) -> TaskPort:
         """Return where the scheduler's machine reaches a port of a task."""
@@ -420,6 +425,13 @@ class Client(Connections):
         """Delete a schedule; its jobs stay as they are."""
         await self._send("DELETE", _schedule(user, name))
 
+    async def _events(self, path: str, after: int, params: Mapping[str, str]) -> AsyncIterator[JobEvent]:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        async with self._stream(path, {"follow": 1, **params}, headers) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data:"):
+                    yield self._as(JobEvent, line.removeprefix("data:"))
+
     async def _read(self, model: type[Answer], method: str, path: str, **options: Any) -> Answer:
         return self._as(model, (await self._send(method, path, **options)).content)
 
@@ -451,7 +463,7 @@ class Client(Connections):
             path,
             params=dict(params),
             headers=dict(headers or {}),
-            timeout=httpx.Timeout(30.0, read=None),
+            timeout=httpx.Timeout(30.0, read=None, pool=None),
         )
         return _Stream(self, request)
 

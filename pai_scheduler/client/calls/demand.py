@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -10,24 +9,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.client.storage.code import generate_name
 from pai_scheduler.job.messages import msg
 
 from .errors import CallError
-from .packing import FOLDER
+from .packing import PROGRAM
 
 #: The last part of the job's codeDir: the folder in which a task finds its code.
 CODE = "code"
 #: Where the files of a job that was made of code are, while it runs.
 CODE_DIR = f"$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/.pai/calls/$PAI_JOB_NAME/{CODE}"
 #: What a job says that runs without a container.
-_LOCAL_IMAGE, _PROCESS_ENGINE = "local/python", "process"
+_LOCAL_IMAGE = "local/python"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where calls run: for whom, and in which `image` this runs itself (empty: in none).
+
+    `local`: tasks run without containers, on this machine.
+    """
+
+    user: str
+    image: str
+    local: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What each task of a job gets. Memory in MB; None and empty: what the scheduler gives by itself.
+    """What each task of a job gets. Memory in MB, storage in GB; None and empty: what the scheduler gives.
 
     `image`: empty: that of the notebook server in which this runs. `python`: the Python of the image, empty:
     the one that runs here where the image is the same, else `python3`. `code`: a folder whose code goes
@@ -40,6 +50,7 @@ class Demand:
     cpus: int | None = None
     memory_mb: int | None = None
     shm_mb: int | None = None
+    storage_gb: int | None = None
     virtual_cluster: str = ""
     name: str = ""
     python: str = ""
@@ -48,19 +59,28 @@ class Demand:
     extras: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def make_job(
-    client: Client, demand: Demand, name: str, roles: Mapping[str, int], locale: str, *, together: bool
+def make_job(
+    demand: Demand, place: Place, name: str, roles: Mapping[str, int], locale: str, *, together: bool
 ) -> dict[str, Any]:
     """Return the job JSON; `roles`: how many tasks of each. `name`: where the demand has none.
 
-    `together`: a task that fails ends the others.
+    `together`: a task that fails ends the others. CallError where no image is known.
     """
-    image, python = await _place(client, demand, locale)
+    image = demand.image or place.image or (_LOCAL_IMAGE if place.local else "")
+    if not image:
+        raise CallError(
+            msg("Which image shall the job run in? Name one: image={example}.", example='"python:3.12"'),
+            locale,
+        )
+    # without containers every task is on this machine: it has this very Python
+    here = place.local or image == place.image
+    python = demand.python or (sys.executable if here else "python3")
     task = {
         "cpuNumber": demand.cpus,
         "memoryMB": demand.memory_mb,
         "shmMB": demand.shm_mb,
         "gpuNumber": demand.gpus,
+        "storageGB": demand.storage_gb,
     }
     return {
         "jobName": generate_name(demand.name or name),
@@ -74,36 +94,10 @@ async def make_job(
                 "taskNumber": count,
                 **{key: value for key, value in task.items() if value is not None},
                 **({} if together else {"minFailedTaskCount": None}),
-                "command": f"exec {shlex.quote(python)} -u {CODE}/{FOLDER}/run.py",
+                "command": f"exec {shlex.quote(python)} -u {CODE}/{PROGRAM}",
             }
             for role, count in roles.items()
         ],
         **({"jobEnvs": dict(demand.env)} if demand.env else {}),
         **({"extras": dict(demand.extras)} if demand.extras else {}),
     }
-
-
-async def _place(client: Client, demand: Demand, locale: str) -> tuple[str, str]:
-    """Return the image, and the Python in it; CallError where no image is known."""
-    own = await _own_image(client)
-    local = (await client.about()).get("engine") == _PROCESS_ENGINE
-    image = demand.image or own or (_LOCAL_IMAGE if local else "")
-    if not image:
-        raise CallError(
-            msg("Which image shall the job run in? Name one: image={example}.", example='"python:3.12"'),
-            locale,
-        )
-    # without containers every task is on this machine: it has this very Python
-    return image, demand.python or (sys.executable if local or image == own else "python3")
-
-
-async def _own_image(client: Client) -> str:
-    """Return the image of the notebook server, or of the kernel, that this runs in; empty: it is none."""
-    name = os.environ.get("PAI_JOB_NAME", "")
-    if not name:
-        return ""
-    try:
-        user = (await client.whoami())["username"]
-        return str((await client.config(user, name)).get("image", ""))
-    except ApiError:
-        return ""

@@ -15,11 +15,12 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 from pai_scheduler.client.blocking import Conversation, start
 
 from .demand import Demand
-from .job import Access, Change, Task, run_job
+from .job import Change, Task, run_job
 from .language import default_locale
 from .outcome import Outcome
 from .output import OutputWriter
 from .packing import pack_function
+from .session import Access
 from .sweep import Sweep
 
 P = ParamSpec("P")
@@ -44,12 +45,12 @@ class RemoteFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the job, and wait for the value."""
         __tracebackhide__ = True  # IPython then shows the user's own frames
-        payload = pack_function(self._function, [(args, kwargs)], self._access.locale)
+        program = pack_function(self._function, [(args, kwargs)], self._access.locale)
         writer = OutputWriter(self._access.locale)
 
         async def work(tell: Callable[[Change], None]) -> dict[Task, Outcome]:
             return await run_job(
-                self._access, self._demand, self._job_name, {ROLE: 1}, payload, tell,
+                self._access, self._demand, self._job_name, {ROLE: 1}, program, tell,
                 together=True, output=self._output,
             )  # fmt: skip
 
@@ -67,8 +68,8 @@ class RemoteFunction(Generic[P, R]):
 
         Raises NotSendableError at once; everything else is in the future.
         """
-        payload = pack_function(self._function, [(args, kwargs)], self._access.locale)
-        return start(self._run_one(payload))
+        program = pack_function(self._function, [(args, kwargs)], self._access.locale)
+        return start(self._run_one(program))
 
     def aio(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         """Return the value to those who `await` it; the loop runs on meanwhile. Cancelling stops the job."""
@@ -82,10 +83,10 @@ class RemoteFunction(Generic[P, R]):
         calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
             (args, {}) for args in zip(*arguments, strict=False)
         ]
-        payload = pack_function(self._function, calls, self._access.locale) if calls else {}
+        program = pack_function(self._function, calls, self._access.locale) if calls else b""
         sweep: Sweep[R] = Sweep(len(calls), self._access.locale)
         if calls:
-            sweep.run(self._run_all(payload, len(calls), sweep))
+            sweep.run(self._run_all(program, len(calls), sweep))
         return sweep
 
     def local(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -108,15 +109,15 @@ class RemoteFunction(Generic[P, R]):
     def _job_name(self) -> str:
         return re.sub(r"[^A-Za-z0-9._~-]", "", getattr(self._function, "__name__", "")) or "call"
 
-    async def _run_one(self, payload: Mapping[str, bytes]) -> R:
+    async def _run_one(self, program: bytes) -> R:
         outcomes = await run_job(
-            self._access, self._demand, self._job_name, {ROLE: 1}, payload, _unheard, together=True
+            self._access, self._demand, self._job_name, {ROLE: 1}, program, None, together=True
         )
         return cast(R, outcomes[ROLE, 0].get())
 
-    async def _run_all(self, payload: Mapping[str, bytes], count: int, sweep: Sweep[R]) -> None:
+    async def _run_all(self, program: bytes, count: int, sweep: Sweep[R]) -> None:
         outcomes = await run_job(
-            self._access, self._demand, self._job_name, {ROLE: count}, payload, sweep.hear, together=False
+            self._access, self._demand, self._job_name, {ROLE: count}, program, sweep.hear, together=False
         )
         for (_, index), outcome in outcomes.items():
             sweep.settle(index, outcome)
@@ -132,6 +133,7 @@ def remote(
     gpu_type: str = ...,
     cpus: int | None = ...,
     memory_mb: int | None = ...,
+    storage_gb: int | None = ...,
     shm_mb: int | None = ...,
     virtual_cluster: str = ...,
     name: str = ...,
@@ -149,11 +151,11 @@ def remote(
 def remote(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function run as a job each time it is called: `@remote(gpus=1)`.
 
-    What each task gets: `gpus`, `gpu_type`, `cpus`, `memory_mb`, `shm_mb` (MB), `virtual_cluster`, `env`
-    (variables) and `extras` (as in the job JSON); what is left out, the scheduler chooses. `image`: without
-    one, that of the notebook server. It needs the same minor version of Python as here; `python` names that
-    one in it. `code`: a folder whose code goes along and can be imported. `name`: what the job's name begins
-    with. `output`: whether a call shows what the function prints.
+    What each task gets: `gpus`, `gpu_type`, `cpus`, `memory_mb`, `shm_mb` (MB), `storage_gb` (GB of disk),
+    `virtual_cluster`, `env` (variables) and `extras` (as in the job JSON); what is left out, the scheduler
+    chooses. `image`: without one, that of the notebook server. It needs the same minor version of Python as
+    here; `python` names that one in it. `code`: a folder whose code goes along and can be imported. `name`:
+    what the job's name begins with. `output`: whether a call shows what the function prints.
     `url`, `token`: as of `Client`. `locale`: "en" or "zh_CN", in which errors are told.
     """
     demand, access, output = _read(options, Demand(), Access(locale=default_locale()), True)
@@ -178,7 +180,3 @@ def _read(
     ways = {field.name: given.pop(field.name) for field in fields(Access) if field.name in given}
     output = bool(given.pop("output", output))
     return replace(demand, **given), replace(access, **ways), output
-
-
-def _unheard(_change: Change) -> None:
-    """Somebody waits for the value only."""

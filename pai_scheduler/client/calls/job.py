@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import codecs
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any
 
-from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.client.rest import ApiError, UnreachableError
 from pai_scheduler.client.storage.code import CodeSettings, plan
 from pai_scheduler.client.storage.errors import FilesError
-from pai_scheduler.client.storage.transfer import side_by_side
 from pai_scheduler.client.storage.upload import upload_files
 from pai_scheduler.job.environment import storage_uris
 from pai_scheduler.job.messages import msg
@@ -23,10 +20,10 @@ from pai_scheduler.job.parse import build_spec, config_of
 from .demand import Demand, make_job
 from .errors import CallError, JobFailedError, RemoteTraceback
 from .outcome import Outcome, read_outcome
+from .packing import PROGRAM
+from .session import AGAIN, PATIENCE, Access, CallSession, opened
 from .tracebacks import TracebackTaker
 
-#: Seconds for which a scheduler that is being restarted is waited for, and between two tries.
-PATIENCE, AGAIN = 120.0, 1.0
 #: After so many ms the files of a job that has ended count as forgotten.
 FORGOTTEN = 24 * 3600 * 1000
 #: Which files of a folder go along with a job, where its settings do not say it.
@@ -37,15 +34,6 @@ _LAST_BYTES, _LAST_LINES = 8192, 20
 
 #: A task: its role and its index.
 Task = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How the scheduler is reached: as `Client` has it; None: as the environment says."""
-
-    url: str | None = None
-    token: str | None = None
-    locale: str = "en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,86 +61,80 @@ class Watching:
 
 
 class CallJob:
-    """A job of Python code. Use it within `opened`; `name` and `user` are known when it is submitted."""
+    """A job of Python code; `name` and `user` are known when it is submitted."""
 
-    def __init__(self, client: Client, files: FilesClient, locale: str) -> None:
-        self.client, self.files, self.locale = client, files, locale
+    def __init__(self, session: CallSession) -> None:
+        self.session, self.client, self.files = session, session.client, session.files
+        self.locale = session.locale
         self.name = self.user = ""
         self.outcomes: dict[Task, Outcome] = {}
         self._tasks: list[Task] = []
         self._folder = ""
 
     async def submit(
-        self,
-        demand: Demand,
-        name: str,
-        roles: Mapping[str, int],
-        payload: Mapping[str, bytes],
-        *,
-        together: bool,
+        self, demand: Demand, name: str, roles: Mapping[str, int], program: bytes, *, together: bool
     ) -> None:
-        """Send the files, then the job; nothing stays of it where it is refused."""
-        job = await make_job(self.client, demand, name, roles, self.locale, together=together)
-        checked = await self.client.validate(job)
-        if checked["errors"]:
-            first = checked["errors"][0]
-            raise CallError(
-                msg("Not submitted: {path}: {error}", path=first["path"], error=first["message"]), self.locale
-            )
-        if checked["fits"] == "never":
-            raise CallError(msg("Not submitted: {reason}", reason=checked["reason"]), self.locale)
-        self.user = (await self.client.whoami())["username"]
-        code = self.files.resolve(storage_uris(build_spec(config_of(job)), self.user, _DEFAULT).code_dir)
-        self._folder = code.rpartition("/")[0]
-        await self._remove_forgotten(self._folder.rpartition("/")[0])
-        try:
-            await self._upload(code, demand, payload)
-            self.name = await self.client.submit(job)
-        except BaseException:
-            await self.remove()
-            raise
+        """Send the program, then the job; nothing stays of it where it is refused."""
+        async with self.session.submitting:
+            place = await self.session.place()
+            job = make_job(demand, place, name, roles, self.locale, together=together)
+            await self.session.check(job)
+            self.user = place.user
+            code = self.files.resolve(storage_uris(build_spec(config_of(job)), self.user, _DEFAULT).code_dir)
+            self._folder = code.rpartition("/")[0]
+            if not self.session.tidied:
+                self.session.tidied = True
+                await self._remove_forgotten(self._folder.rpartition("/")[0])
+            try:
+                await self.session.patiently(self._upload, code, demand, program)
+                self.name = job["jobName"]
+                await self.session.submit(job)
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError):
+                    # (it may have been accepted)
+                    await self.stop()
+                await self.remove()
+                raise
         self._tasks = [(role, index) for role, count in roles.items() for index in range(count)]
 
-    async def follow(self, tell: Tell, *, output: bool = False) -> dict[Task, Outcome]:
+    async def follow(self, tell: Tell | None, *, output: bool = False) -> dict[Task, Outcome]:
         """Tell what happens until the job has ended, and with `output` what its tasks write.
 
         Return what came of each task, in the order in which they ended.
         """
-        async with asyncio.TaskGroup() as logs:
-            await self._follow(tell, logs if output else None)
+        over = asyncio.Event()
+        try:
+            async with asyncio.TaskGroup() as logs:
+                await self._follow(tell, logs if output else None, over)
+                over.set()
+        except BaseExceptionGroup as errors:
+            # they are of the same kind: the caller handles one
+            raise errors.exceptions[0] from None
         for task in self._tasks:
-            await _patiently(self._collect, task)
-        await _patiently(self._explain)
+            await self.session.patiently(self._collect, task)
+        await self.session.patiently(self._explain)
         return self.outcomes
 
-    async def _follow(self, tell: Tell, logs: asyncio.TaskGroup | None) -> None:
-        seen, waited = 0, 0.0
-        while True:
-            try:
-                async for event in self.client.events(self.user, self.name, after=seen):
-                    seen, waited = event["id"], 0.0
-                    role, index = event["taskRole"], event["taskIndex"]
-                    task = None if role is None or index is None else (role, index)
-                    if task is not None and event["type"] == "task-ended":
-                        await self._collect(task)
-                    if task is not None and event["type"] == "task-started" and logs is not None:
-                        logs.create_task(self._tell_output(task, event["attempt"], tell))
-                    outcome = None if task is None else self.outcomes.get(task)
-                    tell(Change(event["type"], event["message"], task, outcome))
-                    if event["type"] == "submitted" and (why := await self.waiting_reason()):
-                        tell(Change("waiting", why))
-                return
-            except (UnreachableError, FilesError) as error:
-                if waited > PATIENCE or not _may_pass(error):
-                    raise
-                waited += AGAIN
-                await asyncio.sleep(AGAIN)
+    async def _follow(self, tell: Tell | None, logs: asyncio.TaskGroup | None, over: asyncio.Event) -> None:
+        async for event in self.session.events(self.name):
+            role, index = event["taskRole"], event["taskIndex"]
+            task = None if role is None or index is None else (role, index)
+            if task is not None and event["type"] == "task-ended":
+                await self.session.patiently(self._collect, task)
+            if tell is None:
+                continue
+            if task is not None and event["type"] == "task-started" and logs is not None:
+                logs.create_task(self._tell_output(task, event["attempt"], tell, over))
+            outcome = None if task is None else self.outcomes.get(task)
+            tell(Change(event["type"], event["message"], task, outcome))
+            if event["type"] == "submitted" and (why := await self.session.patiently(self.waiting_reason)):
+                tell(Change("waiting", why))
 
-    async def _tell_output(self, task: Task, attempt: int | None, tell: Tell) -> None:
+    async def _tell_output(self, task: Task, attempt: int | None, tell: Tell, over: asyncio.Event) -> None:
         """Tell what a task writes, until it has ended."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         taker = TracebackTaker(lambda: self._traceback(task))
-        async with aclosing(self._log_parts(task, attempt)) as parts:
+        async with aclosing(self._log_parts(task, attempt, over)) as parts:
             async for data in parts:
                 if text := await taker.pass_on(decoder.decode(data)):
                     tell(Change("output", text, task))
@@ -161,27 +143,37 @@ class CallJob:
         if taker.taken:
             tell(Change("traceback", taker.taken, task))
 
-    async def _log_parts(self, task: Task, attempt: int | None) -> AsyncGenerator[bytes, None]:
-        """Read a log to its end; a connection that breaks is made again."""
+    async def _log_parts(
+        self, task: Task, attempt: int | None, over: asyncio.Event
+    ) -> AsyncGenerator[bytes, None]:
+        """Read a log to its end; a connection that breaks is made again.
+
+        Where the user follows as much as one may, it waits for room; when the job is `over` it needs none.
+        """
         position, tries = 0, 0
         while True:
-            try:
-                parts = self.client.log_stream(
-                    self.user, self.name, *task, attempt=attempt, offset=position, follow=True
-                )
-                async with aclosing(parts):
-                    async for part in parts:
-                        position, tries = part.next_offset, 0
-                        yield part.data
-                return
-            except ApiError:
-                # the job is gone, or too many logs are read at once: the rest is in `pai logs`
-                return
-            except UnreachableError:
-                tries += 1
-                if tries > PATIENCE / AGAIN:
+            ended = over.is_set()
+            if ended or not self.session.following.locked():
+                try:
+                    async with nullcontext() if ended else self.session.following:
+                        parts = self.client.log_stream(
+                            self.user, self.name, *task, attempt=attempt, offset=position, follow=not ended
+                        )
+                        async with aclosing(parts):
+                            async for part in parts:
+                                position, tries = part.next_offset, 0
+                                yield part.data
                     return
-                await asyncio.sleep(AGAIN)
+                except ApiError as error:
+                    if error.code != "TooManyStreamsError":
+                        # the job is gone
+                        return
+                except UnreachableError:
+                    tries += 1
+                    if tries > PATIENCE / AGAIN:
+                        return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.sleep(AGAIN) if ended else over.wait(), AGAIN)
 
     async def _traceback(self, task: Task) -> str:
         """Return the traceback that a task has sent back; empty where it has not."""
@@ -207,7 +199,8 @@ class CallJob:
         """Remove the files of the job from the storage; the job and its logs stay."""
         if self._folder:
             with suppress(FilesError, UnreachableError):
-                await self.files.delete(self._folder, recursive=True)
+                async with self.session.reading:
+                    await self.files.delete(self._folder, recursive=True)
 
     async def _remove_forgotten(self, calls: str) -> None:
         """Remove what nobody fetched: the files of jobs that have ended, or are gone, after a day."""
@@ -231,31 +224,27 @@ class CallJob:
         # one that ended just now may be waited for elsewhere
         return completed is not None and completed < moment
 
-    async def _upload(self, code: str, demand: Demand, payload: Mapping[str, bytes]) -> None:
-        await self.files.mkdirs(f"{self._folder}/results")
+    async def _upload(self, code: str, demand: Demand, program: bytes) -> None:
         if demand.code is not None:
             chosen = await asyncio.to_thread(plan, demand.code, CodeSettings(include=_ALL_CODE))
             for item in chosen.left_out:
                 raise CallError(msg("{reason} Nothing was submitted.", reason=item.reason), self.locale)
             await upload_files(self.files, chosen.files, code)
-
-        async def write(name: str) -> None:
-            await self.files.write(f"{code}/{name}", payload[name])
-
-        for folder in {name.rpartition("/")[0] for name in payload}:
-            await self.files.mkdirs(f"{code}/{folder}")
-        await side_by_side(payload, write)
+        await self.files.write(f"{code}/{PROGRAM}", program, overwrite=True)
 
     async def _collect(self, task: Task) -> None:
         """Read what a task has sent back, where it has and that is not known yet."""
         if task in self.outcomes:
             return
         name = f"{task[0]}-{task[1]}"
-        path = f"{self._folder}/results/{name}"
-        if await self.files.find(path) is None:
-            return
-        async with self.files.read(path) as pieces:
-            data = b"".join([piece async for piece in pieces])
+        async with self.session.reading:
+            try:
+                async with self.files.read(f"{self._folder}/results/{name}") as pieces:
+                    data = b"".join([piece async for piece in pieces])
+            except FilesError as error:
+                if error.status == 404:
+                    return
+                raise
         outcome = await asyncio.to_thread(read_outcome, data, name, self.locale)
         # (who follows the log may have read it meanwhile)
         self.outcomes.setdefault(task, outcome)
@@ -294,39 +283,13 @@ class CallJob:
         return "\n".join(data.decode(errors="replace").rstrip().splitlines()[-_LAST_LINES:])
 
 
-async def _patiently(work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
-    """Do some work, again while the scheduler is being restarted."""
-    waited = 0.0
-    while True:
-        try:
-            return await work(*arguments)
-        except (UnreachableError, FilesError) as error:
-            if waited > PATIENCE or not _may_pass(error):
-                raise
-        waited += AGAIN
-        await asyncio.sleep(AGAIN)
-
-
-def _may_pass(error: UnreachableError | FilesError) -> bool:
-    return isinstance(error, UnreachableError) or error.may_pass
-
-
-@asynccontextmanager
-async def opened(access: Access) -> AsyncIterator[CallJob]:
-    """Open the ways to the scheduler and the storage for one job."""
-    client = Client(access.url, access.token, locale=access.locale)
-    files = FilesClient(client.url, client.token, locale=access.locale)
-    async with client, files:
-        yield CallJob(client, files, access.locale)
-
-
 async def run_job(
     access: Access,
     demand: Demand,
     name: str,
     roles: Mapping[str, int],
-    payload: Mapping[str, bytes],
-    tell: Tell,
+    program: bytes,
+    tell: Tell | None,
     *,
     together: bool,
     output: bool = False,
@@ -337,9 +300,11 @@ async def run_job(
     `together`: a task that fails ends the others. `output`: what the tasks write is told too. Cancelled, it
     stops the job, unless `watching` says to leave it; then it runs on, and its files stay.
     """
-    async with opened(access) as job:
-        await job.submit(demand, name, roles, payload, together=together)
-        tell(Change("name", job.name))
+    async with opened(access) as session:
+        job = CallJob(session)
+        await job.submit(demand, name, roles, program, together=together)
+        if tell is not None:
+            tell(Change("name", job.name))
         try:
             outcomes = await job.follow(tell, output=output)
         except asyncio.CancelledError:
@@ -347,5 +312,7 @@ async def run_job(
                 await job.stop()
                 await job.remove()
             raise
+        finally:
+            session.forget(job.name)
         await job.remove()
         return outcomes

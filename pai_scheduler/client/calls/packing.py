@@ -1,12 +1,14 @@
-"""Makes of a function and its arguments, or of a cell and its variables, the files that go with a job."""
+"""Makes of a function and its arguments, or of a cell and its variables, the program that a job runs."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import io
 import json
 import linecache
 import sys
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,8 +23,8 @@ from pai_scheduler.job.messages import msg
 from . import runner
 from .errors import NotSendableError
 
-#: The folder of our own files within the code.
-FOLDER = ".pai-call"
+#: Our own files within the code: a program that Python runs as it is.
+PROGRAM = ".pai-call.zip"
 #: Bytes that may come back of each task; more belongs into the job's outputDir.
 MOST_RETURNED = 500 * 10**6
 
@@ -30,21 +32,24 @@ MOST_RETURNED = 500 * 10**6
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-def pack_function(
-    function: Callable[..., Any], calls: Sequence[Arguments], locale: str = "en"
-) -> dict[str, bytes]:
-    """Return the files for a job whose task i calls `function` with `calls[i]`; NotSendableError."""
+def pack_function(function: Callable[..., Any], calls: Sequence[Arguments], locale: str = "en") -> bytes:
+    """Return the program of a job whose task i calls `function` with `calls[i]`.
+
+    NotSendableError where something cannot go there; TypeError where the function takes no such arguments.
+    """
     name = getattr(function, "__qualname__", repr(function))
+    for args, kwargs in calls:
+        _check_arguments(function, args, kwargs)
     files = {"function.pkl": _pickled_function(function, name, locale)}
     for index, (args, kwargs) in enumerate(calls):
         files[f"arguments-{index}.pkl"] = _pickled_arguments(function, args, kwargs, locale)
-    return _with_runner(files, "function", _sources(function), (), locale)
+    return _program(files, "function", _sources(function), (), locale)
 
 
 def pack_cell(
     source: str, values: Mapping[str, Any], returns: Sequence[str] = (), locale: str = "en"
-) -> dict[str, bytes]:
-    """Return the files for a job whose tasks run a cell with `values`, and send those of `returns` back.
+) -> bytes:
+    """Return the program of a job whose tasks run a cell with `values`, and send those of `returns` back.
 
     NotSendableError where a value cannot go there.
     """
@@ -52,7 +57,7 @@ def pack_cell(
         _pickled(name, value, locale)
     files = {"cell.py": source.encode(), "values.pkl": cloudpickle.dumps(dict(values))}
     lines = {runner.CELL: source.splitlines(keepends=True)}
-    return _with_runner(files, "cell", lines, returns, locale)
+    return _program(files, "cell", lines, returns, locale)
 
 
 def check_cell(source: str) -> None:
@@ -60,13 +65,13 @@ def check_cell(source: str) -> None:
     compile(source, runner.CELL, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
-def _with_runner(
+def _program(
     files: dict[str, bytes],
     kind: str,
     sources: Mapping[str, Sequence[str]],
     returns: Sequence[str],
     locale: str,
-) -> dict[str, bytes]:
+) -> bytes:
     length = sum(map(len, files.values()))
     if length > LARGEST_MB * 10**6:
         largest = max(files, key=lambda name: len(files[name]))
@@ -88,17 +93,38 @@ def _with_runner(
         "most": MOST_RETURNED,
     }
     files["call.json"] = json.dumps(about).encode()
-    return {f"{FOLDER}/{name}": data for name, data in {**files, **_programs()}.items()}
+    program = io.BytesIO()
+    program.write(_runner())
+    with zipfile.ZipFile(program, "a") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return program.getvalue()
 
 
 @cache
-def _programs() -> dict[str, bytes]:
-    """Return the runner and cloudpickle, as they are installed here."""
-    library = Path(cloudpickle.__file__).parent
-    return {
-        "run.py": Path(runner.__file__).read_bytes(),
-        **{f"cloudpickle/{file.name}": file.read_bytes() for file in library.glob("*.py")},
-    }
+def _runner() -> bytes:
+    """Return a program of the runner and cloudpickle, as they are installed here.
+
+    Nothing is compressed: the Python of some image might not have zlib.
+    """
+    program = io.BytesIO()
+    with zipfile.ZipFile(program, "w") as archive:
+        archive.write(runner.__file__, "__main__.py")
+        for file in Path(cloudpickle.__file__).parent.glob("*.py"):
+            archive.write(file, f"cloudpickle/{file.name}")
+    return program.getvalue()
+
+
+def _check_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise TypeError where the function takes no such arguments, as a call here would."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # one that is written in C, and says nothing of them
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{getattr(function, '__name__', function)}(): {error}") from None
 
 
 def _sources(function: Callable[..., Any]) -> dict[str, list[str]]:

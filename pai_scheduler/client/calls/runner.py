@@ -1,6 +1,7 @@
 """What a task runs that was made of Python code: calls the function, or runs the cell, and sends the outcome.
 
-The job brings this file along, with cloudpickle beside it, so the image needs Python 3.8 and nothing else.
+The job brings this file along, as the main program of a zip file with cloudpickle and what was sent, so the
+image needs Python 3.8 and nothing else.
 The outcome goes to the user's storage: a line of JSON, which can be read whatever the rest is, and behind it
 the value or the exception as cloudpickle writes it.
 """
@@ -8,7 +9,6 @@ the value or the exception as cloudpickle writes it.
 from __future__ import annotations
 
 import ast
-import asyncio
 import inspect
 import json
 import linecache
@@ -20,9 +20,11 @@ import traceback
 import types
 import urllib.error
 import urllib.request
+import zipimport
 from pathlib import Path
 from typing import Any
 
+#: The zip file that this is in.
 OWN = Path(__file__).resolve().parent
 #: What the file of a cell is called in tracebacks.
 CELL = "<cell>"
@@ -32,7 +34,7 @@ TRIES, PASSING = 120, (429, 502, 503, 504)
 
 def main() -> int:
     """Do what the job is for; return the task's exit code."""
-    about = json.loads((OWN / "call.json").read_text("utf-8"))
+    about = json.loads(read("call.json"))
     role, index = os.environ["PAI_CURRENT_TASK_ROLE_NAME"], os.environ["PAI_TASK_INDEX"]
     # the code that went along is found by `import` and `open`; it comes before what is only ours
     os.chdir(OWN.parent)
@@ -74,12 +76,12 @@ def attempt(about: dict[str, Any], index: str) -> tuple[dict[str, Any], bytes]:
         return other if here != about["python"] else {"problem": "load", "reason": repr(error)}, b""
     try:
         if function is None:
-            value = run_cell((OWN / "cell.py").read_text("utf-8"), values, about["returns"])
+            value = run_cell(read("cell.py").decode(), values, about["returns"])
         else:
             args, kwargs = values
             value = function(*args, **kwargs)
             if inspect.iscoroutine(value):
-                value = asyncio.run(value)
+                value = run(value)
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         if isinstance(error, SystemExit) and not error.code:
             return {"problem": "exit"}, b""
@@ -100,16 +102,28 @@ def run_cell(source: str, values: dict[str, Any], names: list[str]) -> dict[str,
     code = compile(source, CELL, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     result = eval(code, module.__dict__)  # noqa: S307 - the user's own cell: that is what the job is for
     if inspect.iscoroutine(result):
-        asyncio.run(result)
+        run(result)
     for name in names:
         if name not in module.__dict__:
             raise NameError(f"name {name!r} is not defined when the cell has ended")
     return {name: module.__dict__[name] for name in names}
 
 
+def run(work: Any) -> Any:
+    """Run a coroutine to its end."""
+    import asyncio  # most have none, and it takes a while to load
+
+    return asyncio.run(work)
+
+
+def read(name: str) -> bytes:
+    """Read what was sent along."""
+    return zipimport.zipimporter(str(OWN)).get_data(str(OWN / name))
+
+
 def load(name: str) -> Any:
     """Read what the user sent."""
-    return pickle.loads((OWN / name).read_bytes())  # noqa: S301 - the user's own
+    return pickle.loads(read(name))  # noqa: S301 - the user's own
 
 
 def pickled(cloudpickle: Any, error: BaseException) -> bytes:

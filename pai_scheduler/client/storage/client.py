@@ -63,7 +63,7 @@ class FilesClient(Connections):
                 "Accept-Encoding": "identity",
                 "Accept-Language": locale.replace("_", "-"),
             },
-            timeout=httpx.Timeout(30.0, read=_SILENCE, write=_SILENCE),
+            timeout=httpx.Timeout(30.0, read=_SILENCE, write=_SILENCE, pool=None),
             transport=transport,
             verify=trusted_by(self.url),
             trust_env=False,
@@ -224,7 +224,7 @@ class FilesClient(Connections):
         if length is not None:
             headers["Content-Length"] = str(length)
         url = self._address(path, operation, values)
-        timeout = httpx.Timeout(30.0, read=_WORK, write=_SILENCE)
+        timeout = httpx.Timeout(30.0, read=_WORK, write=_SILENCE, pool=None)
         await self._send(
             self._http.build_request(method, url, content=content, headers=headers, timeout=timeout)
         )
@@ -233,7 +233,7 @@ class FilesClient(Connections):
         self, method: str, path: str, operation: str, *, wait: float = _SILENCE, **values: str | int
     ) -> Any:
         url = self._address(path, operation, values)
-        timeout = httpx.Timeout(30.0, read=wait)
+        timeout = httpx.Timeout(30.0, read=wait, pool=None)
         response = await self._send(self._http.build_request(method, url, timeout=timeout))
         return response.json() if response.content else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pai_labextension.magics.cell_arguments import demand_of, make_parser
 from tests.labextension.magics.conftest import Kernel
 
 
@@ -17,6 +18,10 @@ def test_a_cell_runs_as_a_job_with_its_variables_there_and_back(kernel: Kernel) 
     assert ran.out == "task 0 b\n"
     assert re.fullmatch(r"Job mine_\w{8} is submitted\.\n", ran.err)
     assert kernel.run("y, double(4)").results == ["(42, 8)"]
+
+
+def test_a_cell_may_ask_for_disk() -> None:
+    assert demand_of(make_parser("en").parse_args(["--storage", "2"])).storage_gb == 2
 
 
 def test_of_several_tasks_each_line_says_whose_it_is_and_values_are_lists(kernel: Kernel) -> None:

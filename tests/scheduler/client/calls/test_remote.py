@@ -22,7 +22,7 @@ from pai_scheduler.client import (
     RemoteTraceback,
     remote,
 )
-from pai_scheduler.client.calls.job import Access
+from pai_scheduler.client.calls.session import Access
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
 Remote = Callable[..., Any]
@@ -81,7 +81,7 @@ def test_an_error_comes_back_with_the_traceback_of_the_job_as_its_cause(
     assert isinstance(cause, RemoteTraceback)
     assert cause.task == "main-0"
     assert "return number / 0" in str(cause), "with the lines of the source"
-    assert "run.py" not in str(cause), "without our own"
+    assert "__main__.py" not in str(cause), "without our own"
     written = capfd.readouterr()
     assert "Traceback" not in written.out + written.err, "what is raised is not printed, too"
 
@@ -132,6 +132,15 @@ def test_what_cannot_be_sent_is_named_before_anything_is_submitted(on: Remote) -
         on(hold).submit(1)
     with pytest.raises(NotSendableError, match=r"^handle cannot be sent"):
         on(lambda handle: handle).submit(threading.Lock())
+
+
+def test_a_call_with_wrong_arguments_is_refused_before_anything_is_submitted(on: Remote) -> None:
+    far = on(lambda number, *, scale: number * scale)
+    for call in (far, far.submit, far.aio):
+        with pytest.raises(TypeError, match="missing a required"):
+            call(1)
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        on(lambda number: number).map([1], [2])
 
 
 def test_what_cannot_come_back_is_said(on: Remote) -> None:
@@ -257,7 +266,7 @@ async def test_a_sweep_is_one_job_that_keeps_the_order_and_goes_on_after_a_failu
     def invert(number: int, scale: int) -> float:
         return scale / number
 
-    sweep = on(invert, name="sweep").map([1, 0, 4], [8, 8, 8])
+    sweep = on(invert, name="sweep", storage_gb=2).map([1, 0, 4], [8, 8, 8])
     results = await asyncio.to_thread(sweep.results, return_exceptions=True)
     assert results[0] == 8
     assert isinstance(results[1], ZeroDivisionError)
@@ -266,6 +275,7 @@ async def test_a_sweep_is_one_job_that_keeps_the_order_and_goes_on_after_a_failu
     assert repr(sweep) == f"Sweep({sweep.job!r}, 3 of 3 done, 1 failed)"
     config = await alice.config("alice", sweep.job)
     assert config["taskRoles"][0]["taskNumber"] == 3
+    assert config["taskRoles"][0]["storageGB"] == 2
     with pytest.raises(ZeroDivisionError):
         list(sweep)
 

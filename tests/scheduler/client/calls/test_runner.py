@@ -13,34 +13,30 @@ import pytest
 from pai_scheduler.client.calls import runner
 from pai_scheduler.client.calls.errors import CallError, NotSendableError
 from pai_scheduler.client.calls.outcome import read_outcome
-from pai_scheduler.client.calls.packing import FOLDER, pack_cell, pack_function
+from pai_scheduler.client.calls.packing import PROGRAM, pack_cell, pack_function
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(runner, "OWN", tmp_path)
+    monkeypatch.setattr(runner, "OWN", tmp_path / PROGRAM)
     main = sys.modules["__main__"]
     yield tmp_path
     sys.modules["__main__"] = main
 
 
-def run(folder: Path, files: dict[str, bytes], **about: Any) -> Any:
+def run(folder: Path, program: bytes, **about: Any) -> Any:
     """Run what was packed; return the value or raise the error."""
-    for name, data in files.items():
-        file = folder / name.removeprefix(f"{FOLDER}/")
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(data)
-    call = {**json.loads((folder / "call.json").read_text()), **about}
+    (folder / PROGRAM).write_bytes(program)
+    call = {**json.loads(runner.read("call.json")), **about}
     head, body = runner.attempt(call, "0")
     return read_outcome(json.dumps(head).encode() + b"\n" + body, "main-0").get()
 
 
 def test_pythons_of_different_minor_versions_are_told_before_anything_is_read(folder: Path) -> None:
-    files = pack_function(lambda: 1, [((), {})])
-    files[f"{FOLDER}/function.pkl"] = b"what another Python cannot read"
+    program = pack_function(lambda: 1, [((), {})])
     here = ".".join(map(str, sys.version_info[:2]))
     with pytest.raises(CallError, match=rf"The job has Python {here}, but the code was sent by Python 3\.9"):
-        run(folder, files, python=[3, 9])
+        run(folder, program, python=[3, 9])
 
 
 def test_a_cell_of_another_python_runs_as_its_source_is_sent(folder: Path) -> None:
