@@ -7,7 +7,7 @@ What a block is to its reader follows from the page alone, as for a person:
 - `text` directly behind cells or lines is what they show, where `…` stands for anything;
 - `Ctrl-C` or `exit` in the comment of a line is how one leaves what it began;
 - the rest is to be read. So is what `<!-- reader: only reads this, WHY -->` stands before; other such remarks
-  are `an administrator` and `chooses the kernel NAME`.
+  are `an administrator`, `chooses the kernel NAME` and `submits the template NAME`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from tests.testbed.notebook import PATIENCE, Notebook, connected
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"<!-- reader: (.*?) -->\s*\Z", re.DOTALL)
-_SAVED_AS = re.compile(r"`([\w./-]+)`:\s*\Z")
+_SAVED_AS = re.compile(r"`([\w./-]+\.\w+)`[:：]\s*\Z")
 #: What ends a line's output: an operating system command that terminals pass over, with the exit code.
 _PROMPT = re.compile(rb"\x1b\]133;D;(\d+)\x07")
 _CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[=>])")
+_TEMPLATE = "submits the template "
 _CELLS, _LINES = ("python", "ipython"), ("sh", "console")
 _KEYS = {"Ctrl-C": b"\x03", "exit": b"exit\n"}
 
@@ -171,6 +172,8 @@ class Reader:
             for step in steps(page):
                 if not step.is_done:
                     continue
+                if step.remark.startswith(_TEMPLATE):
+                    await self._submit(step.remark.removeprefix(_TEMPLATE))
                 if step.saved_as:
                     file = self._home / step.saved_as
                     file.parent.mkdir(parents=True, exist_ok=True)
@@ -181,21 +184,35 @@ class Reader:
                         notebooks[kernel] = await stack.enter_async_context(self._notebook(kernel))
                     _compare(step, await notebooks[kernel].shows(step.text.rstrip("\n")))
                 else:
-                    await _type(step, terminals[step.remark])
+                    await _type(step, terminals.get(step.remark, terminals[""]))
+
+    async def _submit(self, template: str) -> None:
+        """Choose a template in *New PAI job*, and submit it as it is."""
+        async with self._browser() as browser:
+            templates = (await browser.get("/pai/job-editor")).json()["templates"]
+            (config,) = (each["config"] for each in templates if each["title"] == template)
+            answer = await browser.post("/pai/api/v1/jobs", json=config)
+            assert answer.status_code == 202, answer.text
+
+    def _browser(self) -> httpx.AsyncClient:
+        headers = {"Authorization": self._authorization}
+        return httpx.AsyncClient(base_url=self._server, headers=headers, timeout=PATIENCE, trust_env=False)
 
     @asynccontextmanager
     async def _notebook(self, kernel: str) -> AsyncIterator[Notebook]:
         """Open a new notebook, with the kernel of this title; empty: the one that JupyterLab proposes."""
-        async with httpx.AsyncClient(
-            base_url=self._server,
-            headers={"Authorization": self._authorization},
-            timeout=PATIENCE,
-            trust_env=False,
-        ) as browser:
-            specs = (await browser.get("/api/kernelspecs")).json()
-            titles = {each["spec"]["display_name"]: name for name, each in specs["kernelspecs"].items()}
+        async with self._browser() as browser:
+            # the ones with a GPU come when the scheduler has said what there is
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    specs = (await browser.get("/api/kernelspecs")).json()
+                    named = {each["spec"]["display_name"]: key for key, each in specs["kernelspecs"].items()}
+                    named[""] = specs["default"]
+                    if kernel in named:
+                        break
+                    await asyncio.sleep(0.2)
             name = f"{uuid.uuid4().hex}.ipynb"
-            wanted = {"name": titles[kernel] if kernel else specs["default"]}
+            wanted = {"name": named[kernel]}
             answer = await browser.post(
                 "/api/sessions", json={"path": name, "name": name, "type": "notebook", "kernel": wanted}
             )
@@ -213,7 +230,7 @@ async def _type(step: Step, terminal: Terminal) -> None:
     together = ""
     text = step.text.replace("\\\n", "\\\r")
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:] if step.language == "console" else [text]:
-        lines = part.splitlines()
+        lines = part.split("\n")
         for line in lines[:1] if step.language == "console" else lines:
             typed, _, comment = line.replace("\\\r", "").partition("  #")
             if not typed.strip():
