@@ -83,7 +83,7 @@ _PARTS: Mapping[str, Collection[str]] = {
         *("containerExitCode", "node"),
     ),
     "TerminalInfo": ("name",),
-    "Validation": ("errors", "fits", "reason", "borrows", "startsWithin", "startsNowIn"),
+    "Validation": ("errors", "warnings", "fits", "reason", "borrows", "startsWithin", "startsNowIn"),
     "VirtualClusterInfo": (
         *("capacity", "maxCapacity", "numActiveJobs", "numPendingJobs"),
         *("resourcesUsed", "resourcesTotal", "status", "shorterFirst", "fairShareHours", "usedLately"),

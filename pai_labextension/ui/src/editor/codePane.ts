@@ -83,6 +83,11 @@ export function marks(job: JobEditorModel, trans: TranslationBundle): Diagnostic
       severity: 'error' as const,
       message
     })),
+    ...job.warnings.map(({ path, message }) => ({
+      ...rangeOf(job.tree, path),
+      severity: 'warning' as const,
+      message
+    })),
     ...job.needed.map(path => ({
       ...rangeOf(job.tree, path),
       severity: 'info' as const,

@@ -130,12 +130,17 @@ export class JobEditorModel implements IDisposable {
     return this.obstacle === null ? this.found.filter(({ path }) => !needed.has(keyOf(path))) : [];
   }
 
+  /** What is no mistake, and had better be known. */
+  get warnings(): IMistake[] {
+    return (this.answer?.warnings ?? []).map(({ path, message }) => ({ path: pathOf(path), message }));
+  }
+
   /** What the scheduler said about the job as it is now; `null`: it has not yet, or could not. */
   get answer(): IValidation | null {
     return this.answered === this.version && this.found.length === 0 ? this._answer : null;
   }
 
-  /** All that is known to keep the job from being submitted, or from ever starting. */
+  /** All that is known to keep the job from being submitted or from ever starting, and what had better be known. */
   get problems(): IProblem[] {
     const { mistakes, needed, obstacle, refusal, trans, trouble } = this;
     const problem = (kind: IProblem['kind'], before: string, places: readonly Path[] = [], after = ''): IProblem[] =>
@@ -148,6 +153,7 @@ export class JobEditorModel implements IDisposable {
       ...problem('needed', needed.length > 0 ? trans.__('Still needed:') : '', needed),
       ...mistakes.flatMap(({ path, message }) => problem('bad', '', [path], message)),
       ...problem('bad', unfit ? this._answer!.reason : ''),
+      ...this.warnings.flatMap(({ path, message }) => problem('warn', '', [path], message)),
       ...problem('warn', trouble && trans.__('Whether the job fits is not known: %1. You can go on writing.', trouble))
     ];
   }

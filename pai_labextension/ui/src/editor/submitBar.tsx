@@ -84,26 +84,31 @@ function State({ model, trans, actions }: IBarProps): React.ReactElement | null 
   if (model.isSubmitting) {
     return <span>{trans.__('Submitting …')}</span>;
   }
-  if (problems.length > 0) {
-    return (
-      <ul className="pai-SubmitBar-problems" aria-label={trans.__('Problems')}>
-        {problems.map(({ kind, before, places, after }, index) => (
-          <li key={index} className={`pai-mod-${kind}`}>
-            {before && <span>{before}</span>}
-            {places.map(path => (
-              <PlaceButton key={path.join()} path={path} model={model} trans={trans} actions={actions} />
-            ))}
-            {after && <span>{after}</span>}
-          </li>
-        ))}
-      </ul>
-    );
-  }
-  if (!answer) {
+  if (problems.length === 0 && !answer) {
     return <span>{trans.__('Asking the scheduler …')}</span>;
   }
-  const kind = { now: 'pai-mod-good', later: 'pai-mod-warn', never: 'pai-mod-bad' }[answer.fits];
-  return <span className={kind}>{forecastText(answer, trans)}</span>;
+  return (
+    <>
+      {problems.length > 0 && (
+        <ul className="pai-SubmitBar-problems" aria-label={trans.__('Problems')}>
+          {problems.map(({ kind, before, places, after }, index) => (
+            <li key={index} className={`pai-mod-${kind}`}>
+              {before && <span>{before}</span>}
+              {places.map(path => (
+                <PlaceButton key={path.join()} path={path} model={model} trans={trans} actions={actions} />
+              ))}
+              {after && <span>{after}</span>}
+            </li>
+          ))}
+        </ul>
+      )}
+      {answer && (
+        <span className={{ now: 'pai-mod-good', later: 'pai-mod-warn', never: 'pai-mod-bad' }[answer.fits]}>
+          {forecastText(answer, trans)}
+        </span>
+      )}
+    </>
+  );
 }
 
 /** Names a field, and goes there. */

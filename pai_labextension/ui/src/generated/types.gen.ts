@@ -344,6 +344,10 @@ export type JobEditorInfo = {
  */
 export type Validation = {
     errors: Array<FieldError>;
+    /**
+     * What is no error, and its user had better know
+     */
+    warnings: Array<FieldError>;
     fits: 'now' | 'later' | 'never';
     /**
      * Why not now; beside errors, why what it asks for never fits at present, or nothing

@@ -350,6 +350,7 @@ export const vFieldError = v.object({
  */
 export const vValidation = v.object({
     errors: v.array(vFieldError),
+    warnings: v.array(vFieldError),
     fits: v.picklist([
         'now',
         'later',

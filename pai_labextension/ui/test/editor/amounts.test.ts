@@ -14,7 +14,15 @@ const node = (changes: Partial<INode>) =>
     gpus: [gpu('P100', null), gpu('P100', 'busy'), gpu('V100', null)],
     ...changes
   }) as unknown as INode;
-const NOW: IValidation = { errors: [], fits: 'now', reason: '', borrows: false, startsWithin: null, startsNowIn: [] };
+const NOW: IValidation = {
+  errors: [],
+  warnings: [],
+  fits: 'now',
+  reason: '',
+  borrows: false,
+  startsWithin: null,
+  startsNowIn: []
+};
 
 describe('what a job asks for', () => {
   it('is the sum over its tasks; what is no number yet counts as said nothing', () => {

@@ -56,6 +56,16 @@ describe('the job in the editor', () => {
     model.edit(['taskRoles', 0, 'command'], 'false');
     expect([model.answer, model.isChecking]).toEqual([null, true]);
     await expect.poll(() => model.answer?.fits).toBe('now');
+    expect(model.problems).toEqual([]);
+  });
+
+  it('has what had better be known in the list of its problems, and fits all the same', async () => {
+    const warnings = [{ path: '$.codeDir', message: 'It is not there yet.' }];
+    server.answers['POST validate'] = [200, { ...VALID, warnings }];
+    model.edit(['codeDir'], '/alice/code');
+    const warning = { kind: 'warn', before: '', places: [['codeDir']], after: 'It is not there yet.' };
+    await expect.poll(() => model.problems).toEqual([warning]);
+    expect(model.answer?.fits).toBe('now');
   });
 
   it('has its mistakes beside their fields, and what is only needed is no mistake', async () => {
