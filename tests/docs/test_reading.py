@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,35 @@ def test_a_chinese_page_has_the_same_blocks(page: Path) -> None:
         return [(step.language, step.text, step.saved_as, step.shown) for step in steps(page) if step.is_done]
 
     assert blocks(page) == blocks(USERS / page.name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_cell_makes_nothing_that_is_not_shown(page: Path) -> None:
+    # of several values in a cell a notebook shows the last one only
+    cells = [step for step in steps(page) if step.is_done and step.language == "python"]
+    lost = [
+        f"{step}: {ast.unparse(line)}"
+        for step in cells
+        for line in ast.parse(step.text).body[:-1]
+        if isinstance(line, ast.Expr) and re.match(r"[A-Z]\w*\(", ast.unparse(line))
+    ]
+    assert lost == []
+
+
+async def test_a_page_that_is_wrong_is_noticed(reader: Reader, tmp_path: Path) -> None:
+    page, fence = tmp_path / "page.md", "`" * 3
+    for language, said, shown, complaint in (
+        ("python", "1 / 0", "", "ZeroDivisionError"),
+        ("python", "print(1)", "2", "the page says\n2\n\nand it shows\n1\n"),
+        ("ipython", "%pai jobs", "", "%pai"),
+        ("sh", "false", "", "ends with 1"),
+        ("sh", "echo $PAI_JOB_NAME", "demo", "the page says\ndemo\n"),
+        ("console", "$ echo 1\n1\n$ echo 2\n3", "", "echo 2\nshows:\n2"),
+    ):
+        blocks = [(language, said), *([("text", shown)] if shown else [])]
+        page.write_text("\n".join(f"{fence}{kind}\n{text}\n{fence}\n" for kind, text in blocks))
+        with pytest.raises(AssertionError, match=re.escape(complaint)):
+            await reader.read(page)
 
 
 def test_what_is_shown_is_compared_with_what_the_page_says() -> None:

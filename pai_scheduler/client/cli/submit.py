@@ -56,6 +56,10 @@ async def submit(
             length=amount(sent.length),
             same=sent.same + sent.copied,
         )
+    elif config.get("codeDir") and not no_code and not session.as_json:
+        session.say(
+            "No code was sent: no .pai/settings.json beside the job asks for it. --code FOLDER sends it."
+        )
     return await _follow(session, name, user, watch_it=watch_it)
 
 

@@ -84,6 +84,9 @@ def test_code_that_goes_nowhere_is_missed_before_the_job_fails(pai: Pai, job: Pa
     assert told.stderr.startswith("$.codeDir: codeDir ")
     submitted = pai("submit", job)
     assert "`pai submit --code FOLDER` sends it along" in submitted.stderr
+    assert submitted.stdout.startswith("No code was sent: no .pai/settings.json beside the job asks for it.")
+    job.write_text(json.dumps({**config, "jobName": f"{job.stem}-2"}))
+    assert pai("submit", job, "--no-code").stdout.startswith(f"Job {job.stem}-2 is submitted.")
 
 
 def test_a_job_is_submitted_to_start_after_others_and_both_are_shown_with_the_other(
