@@ -219,9 +219,12 @@ c.JupyterHub.cleanup_servers = False
 # A server that started while the Hub was away is found without delaying the Hub's own start.
 c.JupyterHub.init_spawners_timeout = 5
 
+# JupyterLab's own manager of extensions would install into the environment that JupyterLab runs from. What
+# people install with pip goes to their homes: docs/users/packages.md.
+c.PAISpawner.args = ["--LabApp.extension_manager=readonly"]
 if engine != "process" or os.geteuid() == 0:
     # Jupyter refuses to run as root unless told to: in a container, or when the Hub itself runs as root.
-    c.PAISpawner.args = ["--allow-root"]
+    c.PAISpawner.args += ["--allow-root"]
 if engine == "process":
     # The image's name is shown only: every server runs in this Python environment.
     c.PAISpawner.images = {"This machine's Python": "local/python"}

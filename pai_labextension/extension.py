@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.serverapp import ServerApp
 from tornado.routing import PathMatches, Rule
-from traitlets import Dict, Unicode, default
+from traitlets import Bool, Dict, Unicode, default
 
 from pai_scheduler.rest.address import DEFAULT_URL
 
@@ -19,6 +19,7 @@ from .full_disk import say_when_full
 from .kernel_memory import watch_kernel_memory
 from .kernels.using import begin_job_kernels, use_job_kernels
 from .late_routes import LateRoutes, RouteSettings
+from .own_python import use_own_packages
 from .session_address import session_address
 
 if TYPE_CHECKING:
@@ -67,6 +68,13 @@ class PAIExtension(ExtensionApp):
         `start_seconds`. The spawner sets it, as a profile's `service` says.
         """
     ).tag(config=True)
+    own_packages = Bool(
+        True,
+        help="""Whether pip in kernels and terminals installs into an environment in the home.
+
+        That is so in tasks of the scheduler, and where the server's own environment is read-only.
+        """,
+    ).tag(config=True)
     _program: Program | None = None
 
     @default("api_url")
@@ -85,6 +93,8 @@ class PAIExtension(ExtensionApp):
         """
         # jupyter_server calls this hook by this name, before it makes its terminals; later ones are too late
         super()._link_jupyter_server_extension(serverapp)
+        if self.own_packages:
+            use_own_packages(serverapp)
         use_job_kernels(serverapp)
         say_when_full(serverapp)
         self._serve(serverapp)

@@ -7,7 +7,10 @@ memory is not searched for garbage while all that is loaded stays.
 from __future__ import annotations
 
 import gc
+import os
+import site
 import sys
+from pathlib import Path
 
 from pai_scheduler.job.late_grammar import put_off_grammar
 
@@ -18,6 +21,9 @@ _CANNOT_START = 1
 
 def main() -> int:
     """Run the server until it ends; return the exit code."""
+    if site.ENABLE_USER_SITE and Path(site.getusersitepackages()).is_dir():
+        # what somebody has installed there (`pip install --user`) is for kernels: it may not break the server
+        os.execv(sys.executable, [sys.executable, "-s", *sys.argv])  # noqa: S606
     put_off_grammar()
     gc.disable()
     try:

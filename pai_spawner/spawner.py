@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from jupyterhub.spawner import Spawner
@@ -15,6 +17,7 @@ from traitlets import default
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.job.exits import STOPPED_BY_USER
 from pai_scheduler.job.messages import Message, choose_locale
+from pai_scheduler.own_packages import OwnPackages
 from pai_scheduler.rest.models import JobDetail
 
 from .choices import Options
@@ -192,6 +195,7 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         if self.homes:
             home = await asyncio.to_thread(prepare_home, self.homes, self.user.name, self.tutorials)
             self.notebook_dir = str(home)
+            packages = await asyncio.to_thread(self._own_packages, home)
         env = {key: str(value) for key, value in self.get_env().items() if value is not None}
         env["PAI_API_URL"] = api_url
         if sessions_url:
@@ -199,6 +203,8 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         if self.homes:
             # Jupyter's settings, and a shell's, belong to the person, not to the machine's account
             env["HOME"] = self.notebook_dir
+            # who comes in by SSH has the packages that the server's terminals have
+            env |= packages.variables({**os.environ, **env})
         if self.home_in_container:
             env["HOME"] = self.home_in_container  # whatever the image says
         if "HOME" in env:
@@ -207,6 +213,15 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         # made by the task itself, as only the task knows its port
         env.pop("JUPYTERHUB_SERVICE_URL", None)
         return env
+
+    def _own_packages(self, home: Path) -> OwnPackages:
+        """Return the person's own packages in a home on this machine, which the server finds made."""
+        packages = OwnPackages.in_home(home)
+        try:
+            packages.make()
+        except OSError as error:
+            self.log.warning("There are no packages of %s's own: %s", self.user.name, error)
+        return packages
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Return what goes on: place in the queue, image pull, start."""

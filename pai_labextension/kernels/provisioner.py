@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
 import sys
 import uuid
@@ -15,6 +14,7 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from traitlets import Bool, Float, Integer, Unicode, default
 
+from ..own_python import runs_in_servers_python
 from .settings import PAIKernels
 
 if TYPE_CHECKING:
@@ -86,9 +86,8 @@ class PAIProvisioner(KernelProvisionerBase):
         known = {"{prefix}": sys.prefix, "{resource_dir}": str(self.kernel_spec.resource_dir)}
         for name, value in known.items():
             words = [word.replace(name, value) for word in words]
-        if words and re.fullmatch(r"python(3(\.\d+)?)?", words[0]):
-            # as jupyter_client has it: the one that runs the notebook server
-            words[0] = self.settings.own_python
+        if words and runs_in_servers_python(words[0]):
+            words[0] = self.settings.kernel_python
         return await super().pre_launch(cmd=words, **kwargs)
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
@@ -162,13 +161,13 @@ class PAIProvisioner(KernelProvisionerBase):
         more = [*self.settings.carry, *spec_env]
         env = carried(kwargs["env"], same_image=self._same_image, more=more)
         argv = list(cmd)
-        if argv[0] == self.settings.own_python:
+        if argv[0] == self.settings.kernel_python and not self._same_image:
             argv[0] = self._python()
         cwd = str(kwargs.get("cwd") or Path.cwd())
         return KernelStart(argv, env, cwd, str(getattr(self.parent, "kernel_name", "")))
 
     def _python(self) -> str:
-        """Return the Python of the task."""
+        """Return the Python that runs the runner in the task."""
         return self.settings.own_python if self._same_image else self.python or self.settings.python
 
     async def _service(self) -> KernelService:

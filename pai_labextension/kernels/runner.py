@@ -211,10 +211,11 @@ class Runner:
         path.write_text(json.dumps(connection))
         wanted = request["cwd"]
         cwd = wanted if Path(wanted).is_dir() else os.environ.get("PAI_WORK_DIR", "/")
+        argv, env = with_what_is_here(request["argv"], request["env"])
         process = await asyncio.create_subprocess_exec(
-            *(word.replace("{connection_file}", str(path)) for word in request["argv"]),
+            *(word.replace("{connection_file}", str(path)) for word in argv),
             cwd=cwd,
-            env={**os.environ, **request["env"]},
+            env={**os.environ, **env},
             stdin=asyncio.subprocess.DEVNULL,
             start_new_session=True,
         )
@@ -261,6 +262,18 @@ class Runner:
                 print(f"Nobody has used the kernel for {self._limit:.0f} s: it ends.", flush=True)
                 self._tell("idle")
                 self._finish(0)
+
+
+def with_what_is_here(argv: list[str], env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Leave out the person's own packages where this task has not the home that they are in."""
+    own = env.get("VIRTUAL_ENV", "")
+    programs = str(Path(own, "bin"))
+    if not own or Path(programs).is_dir():
+        return argv, env
+    env = {name: value for name, value in env.items() if name != "VIRTUAL_ENV"}
+    if "PATH" in env:
+        env["PATH"] = ":".join(folder for folder in env["PATH"].split(":") if folder != programs)
+    return ([sys.executable, *argv[1:]] if argv[0] == str(Path(programs, "python")) else argv), env
 
 
 def free_ports() -> dict[str, int]:

@@ -22,6 +22,8 @@ from .settings import PAIKernels
 #: Seconds for which a scheduler that is away is asked again, where a person waits for the answer.
 _PATIENCE = 10.0
 _AGAIN = 0.3
+#: Variables of the server that its home decides: without containers the person's own packages are among them.
+_OF_THE_HOME = ("HOME", "PAI_WORK_DIR", "PATH", "VIRTUAL_ENV")
 
 
 class KernelNotStartedError(Exception):
@@ -35,7 +37,7 @@ class KernelNotStartedError(Exception):
 @dataclass(frozen=True, slots=True)
 class OwnServer:
     """The notebook server as a job: its image, its virtual cluster, its home in the container, what is shared
-    with it, and HOME.
+    with it, and the variables that follow from its home.
 
     All empty where it is none.
     """
@@ -55,7 +57,7 @@ class OwnServer:
             str(config.get("virtualCluster", "")),
             str(extras.get("home", "")),
             tuple(extras.get("sharedFolders", ())),
-            {name: str(envs[name]) for name in ("HOME", "PAI_WORK_DIR") if name in envs},
+            {name: str(envs[name]) for name in _OF_THE_HOME if name in envs},
         )
 
 

@@ -12,6 +12,8 @@ from traitlets.config import LoggingConfigurable
 
 from pai_scheduler.rest.address import DEFAULT_URL
 
+from ..own_python import own_packages
+
 
 class PAIKernels(LoggingConfigurable):
     """Kernels that run as jobs of the scheduler."""
@@ -88,8 +90,14 @@ class PAIKernels(LoggingConfigurable):
 
     @property
     def own_python(self) -> str:
-        """The Python of the notebook server, which is the kernel's in the same image."""
+        """The Python of the notebook server, which runs the runner in the same image."""
         return sys.executable
+
+    @property
+    def kernel_python(self) -> str:
+        """The Python of kernels in the same image: the person's own, which has the server's packages too."""
+        own = own_packages()
+        return str(own.python) if own is not None else self.own_python
 
     def _of_the_extension(self, name: str) -> str:
         section: Any = self.config.get("PAIExtension", {})

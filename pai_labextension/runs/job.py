@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pai_scheduler.own_packages import OwnPackages
+
 from ..messages import msg
 from .errors import RunError
 from .parameters import values
@@ -27,16 +29,16 @@ _END_OF_FILE = "end-of-the-runner"
 #: codeDir names last.
 _ENTER = 'cd "${PAI_CODE_DIR##*/}" || exit\n'
 _NEEDS = """\
-command -v {program} >/dev/null 2>&1 || {{ echo {sentence} >&2; exit 127; }}
+command -v "$pai_python" >/dev/null 2>&1 || {{ echo {sentence} >&2; exit 127; }}
 """
 _NOTEBOOK = """\
 folder=$(mktemp -d) || exit
 cat >"$folder/runner.py" <<'{end}'
 {source}
 {end}
-exec {python} -u "$folder/runner.py" {file}
+exec {python} -u "$folder/runner.py" {file} "$pai_python"
 """
-_PYTHON = "exec {python} -u {file} {arguments}\n"
+_PYTHON = 'exec "$pai_python" -u {file} {arguments}\n'
 _SHELL = 'exec "$(command -v bash || echo sh)" {file} {arguments}\n'
 
 
@@ -56,7 +58,8 @@ class Demand:
     """What a run asks for. Memory in MB; `python`: the one in the image.
 
     `parameters` are a notebook's, as they were typed, `arguments` a script's, as a shell reads them.
-    `results`: a folder of the storage, of one's own where no slash begins it.
+    `results`: a folder of the storage, of one's own where no slash begins it. `own`: the person's packages,
+    whose base is `python`.
     """
 
     image: str
@@ -69,6 +72,7 @@ class Demand:
     parameters: Mapping[str, str] = field(default_factory=dict)
     arguments: str = ""
     results: str = RESULTS
+    own: OwnPackages | None = None
 
 
 def kind_of(name: str) -> Kind:
@@ -133,12 +137,13 @@ def run_job(
 def _command(kind: Kind, file: str, demand: Demand) -> str:
     # a name that begins with a dash is no option
     name, python = shlex.quote(f"./{file}"), shlex.quote(demand.python)
+    begin = _ENTER + (demand.own.entering() if demand.own else f"pai_python={python}\n")
     if kind is Kind.SHELL:
-        return _ENTER + _SHELL.format(file=name, arguments=_arguments(demand.arguments))
+        return begin + _SHELL.format(file=name, arguments=_arguments(demand.arguments))
     sentence = shlex.quote(f"This image has no {demand.python}: choose one with Python.")
-    begin = _ENTER + _NEEDS.format(program=python, sentence=sentence)
+    begin += _NEEDS.format(sentence=sentence)
     if kind is Kind.PYTHON:
-        return begin + _PYTHON.format(python=python, file=name, arguments=_arguments(demand.arguments))
+        return begin + _PYTHON.format(file=name, arguments=_arguments(demand.arguments))
     return begin + _NOTEBOOK.format(end=_END_OF_FILE, source=_runner(), python=python, file=name)
 
 

@@ -1,9 +1,10 @@
 """What the task of a notebook's job runs: executes it, and puts it with its outputs into the storage.
 
 The job brings this file along, so it needs nothing of this project: Python 3.8, nbclient and nbformat, which
-every image with JupyterLab has. `runner.py NOTEBOOK` reads `PAI_NOTEBOOK_PARAMETERS` (a JSON object), and
-writes to `PAI_OUTPUT_DIR` with the job's own token. What is there of the outputs goes there now and then,
-and when the notebook fails or is stopped, too. Exit codes: 0, or one of those below.
+every image with JupyterLab has. `runner.py NOTEBOOK PYTHON` reads `PAI_NOTEBOOK_PARAMETERS` (a JSON object),
+and writes to `PAI_OUTPUT_DIR` with the job's own token. PYTHON runs the kernel, where that is one in Python.
+What is there of the outputs goes there now and then, and when the notebook fails or is stopped, too. Exit
+codes: 0, or one of those below.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ TRIES, PATIENCE = (0.0, 2.0, 8.0, 20.0), 60.0
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
 
 
-def main(path: str) -> int:
-    """Execute a notebook; return the exit code."""
+def main(path: str, python: str) -> int:
+    """Execute a notebook, its kernel by `python` where it is one in Python; return the exit code."""
     try:
         nbclient, nbformat = (importlib.import_module(name) for name in ("nbclient", "nbformat"))
     except ImportError as error:
@@ -47,7 +48,7 @@ def main(path: str) -> int:
         report(str(error))
         return FAILED
     results = Results(path, lambda: str(nbformat.writes(notebook)))
-    client = make_client(nbclient, notebook, results)
+    client = make_client(nbclient, notebook, results, python)
     code = 0
     try:
         client.execute()
@@ -63,7 +64,7 @@ def main(path: str) -> int:
     return code
 
 
-def make_client(nbclient: Any, notebook: Any, results: Results) -> Any:
+def make_client(nbclient: Any, notebook: Any, results: Results, python: str) -> Any:
     """Make what executes the cells, tells how far it is, and shows what they print."""
     count = sum(cell.cell_type == "code" for cell in notebook.cells)
     done: list[int] = []
@@ -99,6 +100,7 @@ def make_client(nbclient: Any, notebook: Any, results: Results) -> Any:
         notebook,
         timeout=None,
         kernel_name=kernel_of(notebook),
+        kernel_manager_class=manager_of(python),
         resources={"metadata": {"path": str(Path.cwd())}},
         config=over_sockets(Path(__file__).parent),
     )
@@ -109,6 +111,18 @@ def over_sockets(folder: Path) -> Any:
     from traitlets.config import Config
 
     return Config({"KernelManager": {"transport": "ipc", "ip": str(folder / "kernel")}})
+
+
+def manager_of(python: str) -> Any:
+    """Return what starts kernels: those in Python by `python`, which may have more packages than this one."""
+    from jupyter_client.manager import AsyncKernelManager
+
+    class Manager(AsyncKernelManager):  # type: ignore[misc, unused-ignore]
+        def format_kernel_cmd(self, *args: Any, **options: Any) -> Any:
+            command = super().format_kernel_cmd(*args, **options)
+            return [python, *command[1:]] if command[:1] == [sys.executable] else command
+
+    return Manager
 
 
 def kernel_of(notebook: Any) -> str:
@@ -232,4 +246,4 @@ def report(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

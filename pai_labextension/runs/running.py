@@ -28,6 +28,7 @@ from ..images import EXAMPLE, LOCAL, ImageHelp, image_help
 from ..kernels.choices import gpu_supply
 from ..kernels.service import OwnServer
 from ..messages import msg
+from ..own_python import own_packages
 from .errors import RunError
 from .job import RESULTS, Demand, Kind, kind_of, run_job, suggested_name
 from .parameters import defaults
@@ -213,6 +214,7 @@ def _demand(request: RunRequest, around: _Surroundings) -> Demand:
         request.parameters,
         request.arguments,
         request.results or RESULTS,
+        own_packages() if same else None,
     )
 
 

@@ -92,7 +92,8 @@ def test_a_server_that_starts_loads_nothing_that_is_not_needed_yet(tmp_path):
         "pai_labextension.kernels.sessions", "pai_labextension.kernels.settings",
         "pai_labextension.kernels.specs", "pai_labextension.kernels.using",
         "pai_labextension.kernels.websocket",
-        "pai_scheduler", "pai_scheduler.rest", "pai_scheduler.rest.address",
+        "pai_labextension.own_python",
+        "pai_scheduler", "pai_scheduler.own_packages", "pai_scheduler.rest", "pai_scheduler.rest.address",
     }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pai_scheduler.client.storage.code import generate_name
 from pai_scheduler.job.messages import msg
+from pai_scheduler.own_packages import OwnPackages
 
 from .errors import CallError
 from .packing import PROGRAM
@@ -27,12 +28,15 @@ _LOCAL_IMAGE = "local/python"
 class Place:
     """Where calls run: for whom, and in which `image` this runs itself (empty: in none).
 
-    `local`: tasks run without containers, on this machine.
+    `local`: tasks run without containers, on this machine. `home`: where the person's persistent home is
+    here, and its `HOME`; empty: there is none.
     """
 
     user: str
     image: str
     local: bool
+    home: str = ""
+    home_variable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,14 @@ def make_job(
         )
     # without containers every task is on this machine: it has this very Python
     here = place.local or image == place.image
-    python = demand.python or (sys.executable if here else "python3")
+    env, extras = dict(demand.env), dict(demand.extras)
+    if demand.python or not here:
+        enter = f"pai_python={shlex.quote(demand.python or 'python3')}\n"
+    else:
+        packages = OwnPackages.read(sys.prefix)
+        enter = packages.entering() if packages else f"pai_python={shlex.quote(sys.executable)}\n"
+        at_home = _home(place, packages)
+        env, extras = {**at_home[0], **env}, {**at_home[1], **extras}
     task = {
         "cpuNumber": demand.cpus,
         "memoryMB": demand.memory_mb,
@@ -94,10 +105,22 @@ def make_job(
                 "taskNumber": count,
                 **{key: value for key, value in task.items() if value is not None},
                 **({} if together else {"minFailedTaskCount": None}),
-                "command": f"exec {shlex.quote(python)} -u {CODE}/{PROGRAM}",
+                "command": f'{enter}exec "$pai_python" -u {CODE}/{PROGRAM}',
             }
             for role, count in roles.items()
         ],
-        **({"jobEnvs": dict(demand.env)} if demand.env else {}),
-        **({"extras": dict(demand.extras)} if demand.extras else {}),
+        **({"jobEnvs": env} if env else {}),
+        **({"extras": extras} if extras else {}),
     }
+
+
+def _home(place: Place, packages: OwnPackages | None) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return variables and extras of a job that has the home in which this Python is, where it is in one.
+
+    Packages of which there are none are no reason to have it.
+    """
+    if not place.home or not Path(sys.prefix).is_relative_to(place.home):
+        return {}, {}
+    if packages is not None and packages.is_empty:
+        return {}, {}
+    return {"HOME": place.home_variable} if place.home_variable else {}, {"home": place.home}

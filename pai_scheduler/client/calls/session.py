@@ -71,7 +71,10 @@ class CallSession:
             if self._place is None:
                 user = (await self.client.whoami())["username"]
                 local = (await self.client.about()).get("engine") == _PROCESS_ENGINE
-                self._place = Place(user, await self._own_image(user), local)
+                own = await self._own_job(user)
+                home = str((own.get("extras") or {}).get("home", ""))
+                variable = str((own.get("jobEnvs") or {}).get("HOME", ""))
+                self._place = Place(user, str(own.get("image", "")), local, home, variable)
         return self._place
 
     async def check(self, job: Mapping[str, Any]) -> None:
@@ -147,15 +150,15 @@ class CallSession:
         await self.client.close()
         await self.files.close()
 
-    async def _own_image(self, user: str) -> str:
-        """Return the image of the notebook server, or of the kernel, that this runs in; empty: it is none."""
+    async def _own_job(self, user: str) -> Mapping[str, Any]:
+        """Return the job of the notebook server, or of the kernel, that this runs in; empty: it is none."""
         name = os.environ.get("PAI_JOB_NAME", "")
         if not name:
-            return ""
+            return {}
         try:
-            return str((await self.client.config(user, name)).get("image", ""))
+            return await self.client.config(user, name)
         except ApiError:
-            return ""
+            return {}
 
     async def _watch(self) -> None:
         """Take the events of all the user's jobs, as they happen."""

@@ -44,6 +44,7 @@ from pai_scheduler.engine.protocol import (
 )
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.own_packages import OwnPackages
 
 from . import files as process_files
 from .environment import inherited, visible_gpus
@@ -144,6 +145,7 @@ class ProcessEngine:
         self._folders, self._ended_folders = self._data_dir / "tasks", self._data_dir / "ended"
         self._spare_folders = SpareFolders(self._data_dir / "spare", _SPARE_FOLDERS)
         self._spare_timer: asyncio.TimerHandle | None = None
+        self._packages = OwnPackages.below(self._data_dir / "packages")
         self._doorbell = self._data_dir / "doorbell"
         self._log_keeping = logs or LogKeeping()
         self._log_bytes = self._log_keeping.max_mb_per_task * 1024**2
@@ -468,8 +470,11 @@ class ProcessEngine:
             launch.task.name, cpus=launch.cpus, memory_mb=launch.memory_mb, pids=self._pids_limit
         )
         folder = TaskFolder(self._folders / launch.task.name)
+        taken = inherited(os.environ, self.storage_host)
         env = {
-            **inherited(os.environ, self.storage_host),
+            **taken,
+            # what tasks install is no business of the Python that runs this service
+            **self._packages.variables(taken),
             "PWD": str(folder.work),
             **launch.env,
             **visible_gpus(launch.gpus, self._real_gpus),
@@ -565,6 +570,7 @@ class ProcessEngine:
         for folders in (self._folders, self._ended_folders):
             folders.mkdir(parents=True, exist_ok=True)
             folders.chmod(0o700)
+        self._packages.make()
         self._spare_folders.open()
         fresh = self._data_dir / f"doorbell-{os.getpid()}"
         fresh.unlink(missing_ok=True)

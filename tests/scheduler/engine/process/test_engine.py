@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import EndCause, Ended, EngineError, Notice, Started
 from tests.scheduler.engine.conformance import FOREVER, EngineConformance
 from tests.scheduler.engine.lab import Lab, eventually, make_gang, make_task
+from tests.testbed.wheels import make_wheel
 
 ROOT = Path(__file__).parents[3]
 PYTHON = sys.executable
@@ -110,12 +113,24 @@ async def test_a_task_sees_home_and_path_but_nothing_private_of_the_services(
     assert output.endswith(f"{task.name}/work\n")
 
 
-async def test_the_python_of_the_scheduler_is_the_python_of_its_tasks(
-    monkeypatch: pytest.MonkeyPatch, lab: Lab
+async def test_tasks_have_the_packages_of_the_scheduler_and_install_others_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, lab: Lab, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    task, _ = await lab.run("command -v python3")
-    assert Path(lab.output(task).strip()).parent == Path(PYTHON).parent
+    # one that would end the scheduler, if it found it
+    wheel = make_wheel(tmp_path, "tornado", "0.1", "raise SystemExit('not this one')")
+    task, _ = await lab.run(
+        f"pip install -q --no-index --no-deps {wheel} && pip list --format freeze | grep -i tornado;"
+        "python3 -c 'import msgspec; print(msgspec.__name__)'; command -v pai-scheduler"
+    )
+    assert lab.output(task).split() == [
+        "tornado==0.1",
+        "msgspec",
+        str(Path(PYTHON).with_name("pai-scheduler")),
+    ]
+    other, _ = await lab.run("python3 -c 'import tornado'")
+    assert "not this one" in lab.output(other)
+    await asyncio.to_thread(subprocess.run, [PYTHON, "-c", "import tornado.web"], check=True)
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash")
