@@ -88,7 +88,7 @@ def test_a_key_that_opens_nothing_any_more_is_refused_without_a_question(alice: 
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     asked = alice.home / "asked"
     ask = alice.home / "ask"
-    ask.write_text(f"#!/bin/sh\ntouch {asked}\n")
+    ask.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(asked))}\n")
     ask.chmod(0o755)
     ran = subprocess.run(
         ["ssh", "-F", str(alice.config), "pai-one", "true"],
