@@ -9,7 +9,7 @@ from typing import Any
 
 from pai_scheduler.job.messages import Message
 
-from .messages import msg
+from .messages import Translated, msg
 from .services import Service
 
 #: What a single-user server and a kernel need to start at all.
@@ -94,8 +94,8 @@ class Profile:
     """
 
     slug: str
-    name: str
-    description: str
+    name: Translated
+    description: Translated
     defaults: Options
     choices: Mapping[str, Choice]
     groups: frozenset[str] = frozenset()
@@ -179,4 +179,4 @@ class Policy:
     @property
     def profile(self) -> Profile:
         """Return the one profile of a Hub that has none: everything may be chosen."""
-        return Profile("", "", "", self.defaults, self.choices, is_default=True)
+        return Profile("", Translated(""), Translated(""), self.defaults, self.choices, is_default=True)

@@ -33,6 +33,8 @@ class Choosing(SpawnerSettings):
 
     #: what was chosen and refused, to be shown again; on the user's default server, whose form the Hub shows
     rejected: Mapping[str, Any] | None = None
+    #: the language of whoever chooses or starts
+    _locale = "en"
     # of JupyterHub's Spawner
     user: Any
     user_options: Any
@@ -80,7 +82,7 @@ class Choosing(SpawnerSettings):
             self.name,
             options,
             {**env, OPENS_FIRST: URL} if service else env,
-            command=[*self.cmd, *self.get_args(), *(service.arguments if service else ())],
+            command=[*self.cmd, *self.get_args(), *(service.arguments(self._locale) if service else ())],
             address=self.ip,
             home=self.home_in_container,
             tutorials=self.tutorials,

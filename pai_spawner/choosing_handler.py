@@ -33,7 +33,11 @@ class ChoosingHandler(APIHandler):  # type: ignore[misc]  # jupyterhub has no ty
             {
                 "schema": options_schema(offer),
                 "profiles": [
-                    {"slug": one.slug, "display_name": one.name, "description": one.description}
+                    {
+                        "slug": one.slug,
+                        "display_name": one.name.in_locale(self._locale),
+                        "description": one.description.in_locale(self._locale),
+                    }
                     for one in offer.profiles
                     if one.slug
                 ],

@@ -57,6 +57,8 @@ class FormProfile:
     """One profile of the form, with the fields in which there is something to choose."""
 
     profile: Profile
+    name: str
+    description: str
     title: str
     chosen: bool
     fields: Mapping[str, FormField]
@@ -128,7 +130,14 @@ def _form_profile(
             choice,
             tuple(_values(field, choice, profile, offer, supply, locale)),
         )
-    return FormProfile(profile, title_of(profile.defaults).in_locale(locale), is_chosen, fields)
+    return FormProfile(
+        profile,
+        profile.name.in_locale(locale),
+        profile.description.in_locale(locale),
+        title_of(profile.defaults).in_locale(locale),
+        is_chosen,
+        fields,
+    )
 
 
 def _values(

@@ -26,8 +26,8 @@ def _profile(profile: Profile, *, is_default: bool) -> dict[str, Any]:
         "additionalProperties": False,
         **({} if is_default else {"required": ["profile"]}),
     }
-    if profile.name:
-        schema |= {"title": profile.name, "description": profile.description}
+    if str(profile.name):
+        schema |= {"title": str(profile.name), "description": str(profile.description)}
     if not profile.choices["image"].allows(profile.defaults.image) or not profile.defaults.image:
         schema["required"] = [*schema.get("required", ()), "image"]
     if profile.choices["gpu_type"].allows(""):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pai_scheduler.job.late_grammar import put_off_grammar
 
 from .choices import FIELDS, Choice, Field, Offer, Options, Policy, Profile
+from .messages import Translated
 from .options import InvalidOptions, parse_options
 from .services import Service
 
@@ -70,8 +71,8 @@ def offer_to(profiles: Collection[Profile], groups: Collection[str], policy: Pol
 
 
 def _profile(raw: Mapping[str, Any], policy: Policy) -> Profile:
-    name, allowed = raw["display_name"], raw.get("choices", {})
-    slug = raw.get("slug") or _slug(name)
+    name, allowed = Translated.read(raw["display_name"]), raw.get("choices", {})
+    slug = raw.get("slug") or _slug(str(name))
     given = dict(raw.get("defaults", {}))
     if "image" in given:
         given["image"] = policy.images.get(given["image"], given["image"])
@@ -85,7 +86,7 @@ def _profile(raw: Mapping[str, Any], policy: Policy) -> Profile:
     return Profile(
         slug,
         name,
-        raw.get("description", ""),
+        Translated.read(raw.get("description", "")),
         defaults,
         choices,
         frozenset(raw.get("groups", ())),

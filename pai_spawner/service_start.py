@@ -7,6 +7,7 @@ import contextlib
 import math
 
 from pai_scheduler.client.rest import Client, UnreachableError
+from pai_scheduler.job.messages import Message
 
 from .following import LOOK_EVERY, SERVING, Address, ServerFailed, Tell, log_tail, look
 from .messages import msg
@@ -25,7 +26,7 @@ async def wait_until_serving(
     address: Address,
     *,
     base_url: str,
-    title: str,
+    title: Message,
     tell: Tell,
     patience: float,
 ) -> None:

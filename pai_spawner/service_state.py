@@ -52,7 +52,7 @@ class ServiceState:
         lines = log[-_MOST_CHARACTERS:].splitlines()[-LOG_LINES:]
         return cls(raw["state"], code, seconds, reason[:_MOST_CHARACTERS], "\n".join(lines))
 
-    def failure(self, title: str) -> Message:
+    def failure(self, title: Message) -> Message:
         """Say why it does not answer."""
         if self.state == "lacking":
             return msg(

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .messages import Translated
+
 #: Where the service is, below the address of its server.
 PATH = "pai-service"
 #: What JupyterHub opens first in such a server (`default_url`).
@@ -31,16 +33,16 @@ class Service:
     it may take until it answers for the first time.
     """
 
-    title: str
+    title: Translated
     command: tuple[str, ...]
     strip_prefix: bool = True
     start_seconds: int = _START_SECONDS
 
     @classmethod
-    def read(cls, raw: Mapping[str, Any], title: str) -> Service:
+    def read(cls, raw: Mapping[str, Any], title: Translated) -> Service:
         """Read one that has the form of `profiles.schema.json`; `title`: what it is called by default."""
         return cls(
-            raw.get("title", title),
+            Translated.read(raw["title"]) if "title" in raw else title,
             tuple(raw["command"]),
             raw.get("strip_prefix", True),
             raw.get("start_seconds", _START_SECONDS),
@@ -51,11 +53,10 @@ class Service:
         """Return whether the command says where the program listens."""
         return any(address in word for word in self.command for address in _ADDRESSES)
 
-    @property
-    def arguments(self) -> list[str]:
-        """Return the options of `pai-singleuser` with which it has the service."""
+    def arguments(self, locale: str) -> list[str]:
+        """Return the options of `pai-singleuser` with which it has the service, titled in a language."""
         told = {
-            "title": self.title,
+            "title": self.title.in_locale(locale),
             "command": list(self.command),
             "strip_prefix": self.strip_prefix,
             "start_seconds": self.start_seconds,

@@ -37,7 +37,7 @@ from .following import (
     wait_until_running,
 )
 from .homes import prepare_home
-from .messages import msg
+from .messages import Translated, msg
 from .options import options_from_form
 from .resources import describe
 from .resuming import ResumableStarts
@@ -60,8 +60,8 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
     job_name = ""
     #: GPUs that the server has, or asks for
     gpus = 0
-    #: what the service is called that opens in the server instead of JupyterLab; empty: none does
-    service_title = ""
+    #: what the service is called that opens in the server instead of JupyterLab; None: nothing does
+    service_title: Translated | None = None
     #: what goes on, for `progress()`; every event is kept, as a page may be opened late
     _progress: list[dict[str, Any]]
     _progress_grew: asyncio.Event
@@ -72,7 +72,6 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
     _over = False
     #: how the last server ended; kept until the next start
     ending: Ending | None = None
-    _locale = "en"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._progress, self._progress_grew = [], asyncio.Event()
@@ -128,7 +127,7 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
                     raise ServerNotStarted(refusal.in_locale(self._locale), reason="limit", status_code=403)
                 self.job_name, self.gpus = new_job_name(self.name), options.gpus
                 service = self.service_of(options)
-                self.service_title = service.title if service else ""
+                self.service_title = service.title if service else None
                 # known before the scheduler knows it: a Hub that dies now finds the job again
                 self._store_state()
                 await self._submit(options)
@@ -174,7 +173,7 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         address = await reach(client, user, job, address)
         self._tell(msg("The server runs; waiting for its first answer."), RUNNING, waiting=False)
         await wait_until_listening(client, user, job, address, patience=self.answer_patience)
-        if self.service_title:
+        if self.service_title is not None:
             await wait_until_serving(
                 *(client, user, job, address),
                 base_url=self.server.base_url,
@@ -337,8 +336,8 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         if self.job_name:
             state |= {"job_name": self.job_name, "locale": self._locale, "answered": self._answered}
             state["gpus"] = self.gpus
-            if self.service_title:
-                state["service"] = self.service_title
+            if self.service_title is not None:
+                state["service"] = self.service_title.as_json()
         if self.ending is not None:
             state["ending"] = self.ending.as_json()
         if self._stops.jobs:
@@ -351,7 +350,7 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         self.job_name = state.get("job_name", "")
         self._locale = state.get("locale", "en")
         self._answered, self.gpus = state.get("answered", False), state.get("gpus", 0)
-        self.service_title = state.get("service", "")
+        self.service_title = Translated.read(state["service"]) if state.get("service") else None
         self.ending = Ending.from_json(state.get("ending"))
         self._stops.restore(state.get("to_stop", ()))
 
@@ -360,7 +359,7 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         super().clear_state()
         forgotten = self.job_name if not self._over else ""
         self.job_name, self.gpus, self._answered, self._over = "", 0, False, False
-        self.service_title = ""
+        self.service_title = None
         self._progress = []
         if forgotten:
             # the Hub could not ask, or starts another while this one is being cancelled

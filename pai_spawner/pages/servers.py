@@ -172,7 +172,7 @@ async def _active(spawner: Any, title: str, url: str, locale: str) -> ServerView
         place=detail["jobStatus"]["queuePlace"] if detail else None,
         starts="" if starts is None else starts_in(starts).in_locale(locale),
         note=note,
-        service=spawner.service_title,
+        service=spawner.service_title.in_locale(locale) if spawner.service_title else "",
         trouble=trouble.in_locale(locale) if trouble else "",
     )
 

@@ -51,7 +51,7 @@ async def _ask(server_url: str, token: str) -> ServiceState | None:
         return await ask(http, server_url)
 
 
-def _in_words(found: ServiceState, title: str) -> Message | None:
+def _in_words(found: ServiceState, title: Message) -> Message | None:
     match found.state:
         case "starting":
             return msg("The server runs, and {title} is starting in it.", title=title)

@@ -124,7 +124,7 @@ def test_profiles_come_from_a_file_and_wrong_ones_end_the_start(
 ) -> None:
     example = CONFIG.parent / "examples" / "profiles.yaml"
     config = load(monkeypatch, tmp_path, PAI_PROFILES=str(example))
-    assert config.PAISpawner.profiles[0]["display_name"] == "Write and explore"
+    assert config.PAISpawner.profiles[0]["display_name"]["en"] == "Write and explore"
     services = CONFIG.parent / "examples" / "services.yaml"
     config = load(monkeypatch, tmp_path, PAI_PROFILES=str(services))
     assert all("service" in profile for profile in config.PAISpawner.profiles[1:])

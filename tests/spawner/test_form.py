@@ -266,6 +266,21 @@ def test_the_form_speaks_chinese() -> None:
     assert "P100：2 块中 1 块空闲" in Fields(page).text
 
 
+def test_the_form_shows_profiles_in_the_language_of_the_reader() -> None:
+    raw: list[dict[str, Any]] = [
+        {
+            "display_name": {"en": "Write", "zh-CN": "编写"},
+            "description": {"en": "Small.", "zh-CN": "小的。"},
+        },
+        {"display_name": "Train"},
+    ]
+    offer = offer_to(read_profiles(raw, POLICY), (), POLICY)
+    english, chinese = (Fields(render_form(offer, SUPPLY, {}, one)).text for one in ("en", "zh_CN"))
+    assert ["Write" in english, "Small." in english, "编写" in english] == [True, True, False]
+    assert ["编写" in chinese, "小的。" in chinese, "Write" in chinese] == [True, True, False]
+    assert "Train" in chinese
+
+
 def test_each_of_several_machines_is_shown_with_what_it_has_free() -> None:
     text = " ".join(fields_of().text.split())
     assert "Machines: 1 of 2 take servers" in text

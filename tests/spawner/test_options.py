@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pai_spawner.choices import Choice, Offer, Options, Policy, Profile
+from pai_spawner.messages import Translated
 from pai_spawner.options import InvalidOptions, options_from_form, parse_options
 
 POLICY = Policy(
@@ -30,7 +31,9 @@ def offer(*profiles: Profile) -> Offer:
 def profile(slug: str, *, is_default: bool = False, **choices: Choice) -> Profile:
     fixed = {name: Choice((getattr(DEFAULTS, name),)) for name in POLICY.choices}
     defaults = replace(DEFAULTS, profile=slug)
-    return Profile(slug, slug.title(), "", defaults, {**fixed, **choices}, is_default=is_default)
+    return Profile(
+        slug, Translated(slug.title()), Translated(""), defaults, {**fixed, **choices}, is_default=is_default
+    )
 
 
 def problems_of(raw: dict[str, Any], offered: Offer = EVERYTHING) -> list[str]:

@@ -42,7 +42,7 @@ def wrong(*profiles: object, policy: Policy = POLICY) -> list[str]:
 
 def test_a_profile_is_what_it_says_within_what_the_hub_allows() -> None:
     small, training = read_profiles([SMALL, TRAINING], POLICY)
-    assert (small.slug, small.name, small.groups) == ("small", "Small", frozenset())
+    assert (small.slug, str(small.name), small.groups) == ("small", "Small", frozenset())
     assert (small.defaults.cpus, small.defaults.memory_mb) == (2, 4096)
     assert all(choice.is_fixed for choice in small.choices.values())
     assert (training.slug, training.groups) == ("training-on-gpus", {"vision", "speech"})
@@ -99,6 +99,26 @@ def test_a_name_without_latin_letters_gets_a_slug_of_its_own() -> None:
     assert first.slug.isascii()
 
 
+def test_texts_are_read_in_the_language_of_the_reader_and_else_in_english() -> None:
+    texts = {"en": "Small", "zh-CN": "小型"}
+    both, plain, chinese = read_profiles(
+        [
+            {"display_name": texts, "description": {"zh-CN": "{x} 的", "en": "Of {x}."}},
+            {"display_name": "Plain"},
+            {"display_name": {"zh-CN": "大型"}},
+        ],
+        POLICY,
+    )
+    assert [text.in_locale("zh_CN") for text in (both.name, both.description)] == ["小型", "{x} 的"]
+    assert [text.in_locale("en") for text in (both.name, both.description)] == ["Small", "Of {x}."]
+    assert both.slug == "small"
+    assert [plain.name.in_locale(one) for one in ("zh_CN", "en")] == ["Plain", "Plain"]
+    assert [chinese.name.in_locale(one) for one in ("zh_CN", "en")] == ["大型", "大型"]
+    lines = wrong({"display_name": {"zh": "小型"}}, {"display_name": {}}, {"display_name": {"en": ""}})
+    assert len(lines) == 3
+    assert any("there is no “zh” here" in line and "Known are en, zh-CN." in line for line in lines)
+
+
 def test_everything_wrong_is_said_at_once_with_its_place_and_what_should_stand_there() -> None:
     bad = {
         "display_name": "",
@@ -109,7 +129,8 @@ def test_everything_wrong_is_said_at_once_with_its_place_and_what_should_stand_t
     }
     lines = wrong(SMALL, bad)
     place = "c.PAISpawner.profiles[1]"
-    assert f"{place}.display_name: '' is wrong; it must be the name that people see." in lines
+    name = 'it must be the name that people see, or one by language: {"en": …, "zh-CN": …}.'
+    assert f"{place}.display_name: '' is wrong; {name}" in lines
     assert f"{place}.defaults.cpus: 0 is wrong; it must be a number of CPUs, from 1." in lines
     (unknown,) = (line for line in lines if "colour" in line)
     assert unknown.startswith(f"{place}: there is no “colour” here. Known are display_name,")
@@ -131,7 +152,7 @@ def test_the_administrators_page_names_every_part_of_a_profile() -> None:
     assert {field.name for field in FIELDS} == set(profile["choices"]["properties"])
 
 
-def test_the_example_can_be_used() -> None:
+def test_the_example_can_be_used_in_both_languages() -> None:
     example = yaml.safe_load((REPOSITORY / "hub_config/examples/profiles.yaml").read_text())
     assert [profile.slug for profile in read_profiles(example, Policy({"a": "b"}))] == [
         "write-and-explore",
@@ -140,6 +161,10 @@ def test_the_example_can_be_used() -> None:
         "large-machines",
         "look-at-my-files",
     ]
+    for profile in read_profiles(example, Policy({"a": "b"})):
+        for text in (profile.name, profile.description):
+            assert text.in_locale("en").isascii()
+            assert not text.in_locale("zh_CN").isascii()
 
 
 @pytest.mark.parametrize("profiles", [{"display_name": "a"}, "a", 7])

@@ -16,6 +16,7 @@ from tornado.web import Application, RequestHandler
 from pai_scheduler.client.rest import Client
 from pai_spawner import service_start
 from pai_spawner.following import Address, ServerFailed
+from pai_spawner.messages import Translated
 from pai_spawner.service_start import wait_until_serving
 from pai_spawner.service_state import ServiceState
 
@@ -87,7 +88,7 @@ def wait(address: Callable[..., Address], monkeypatch: pytest.MonkeyPatch) -> Ca
             cast(Client, SimpleNamespace(config=config, job=detail, log=log)),
             *("a:b", "notebook_1", address(list(script), asked)),
             base_url="/user/a%3Ab/",
-            title="Board",
+            title=Translated("Board"),
             tell=lambda message, _percent, /, **_facts: told.append(str(message)),
             patience=patience,
         )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pai_spawner.choices import Policy
+from pai_spawner.messages import Translated
 from pai_spawner.profiles import InvalidProfiles, read_profiles
 from pai_spawner.services import Service
 
@@ -16,7 +17,7 @@ POLICY = Policy({"Notebook": "pai/notebook:1"})
 
 def told(**service: Any) -> dict[str, Any]:
     """What the server's extension is told."""
-    (argument,) = Service.read(service, "Board").arguments
+    (argument,) = Service.read(service, Translated("Board")).arguments("en")
     option, _, literal = argument.partition("=")
     assert option == "--PAIExtension.service"
     return dict(ast.literal_eval(literal))
@@ -46,6 +47,14 @@ def test_quotes_and_braces_come_through_as_they_are() -> None:
     assert told(command=["program", "{port}", word])["command"][2] == word
 
 
+def test_the_server_is_told_the_title_in_the_language_of_who_starts_it() -> None:
+    raw = {"command": ["a", "{port}"], "title": {"en": "Curves", "zh-CN": "曲线"}}
+    service = Service.read(raw, Translated("Board"))
+    assert ["曲线" in service.arguments(locale)[0] for locale in ("zh_CN", "en")] == [True, False]
+    # as the Hub keeps it
+    assert Translated.read(service.title.as_json()) == service.title
+
+
 @pytest.mark.parametrize(
     ("service", "says"),
     [
@@ -67,5 +76,5 @@ def test_a_profile_has_its_service_and_others_have_none() -> None:
         [{"display_name": "Board", "service": {"command": ["a", "{port}"]}}, {"display_name": "Plain"}],
         POLICY,
     )
-    assert board.service == Service("Board", ("a", "{port}"))
+    assert board.service == Service(Translated.read("Board"), ("a", "{port}"))
     assert plain.service is None

@@ -12,6 +12,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
+from pai_spawner.messages import Translated
 from pai_spawner.pages import service_health
 from pai_spawner.pages.service_health import service_trouble
 
@@ -33,7 +34,7 @@ class _Spawner:
     """What is used of a spawner."""
 
     def __init__(self, server: Server | None, title: str = "Board", job: str = "notebook_1") -> None:
-        self.server, self.service_title, self.job_name = server, title, job
+        self.server, self.service_title, self.job_name = server, title and Translated(title), job
 
 
 class _Tell(RequestHandler):
