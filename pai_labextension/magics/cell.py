@@ -89,7 +89,7 @@ def _watch(demand: Any, roles: Mapping[str, int], program: bytes, locale: str) -
             together=True, output=True, watching=watching,
         )  # fmt: skip
 
-    writer = OutputWriter(locale, several=sum(roles.values()) > 1)
+    writer = OutputWriter(locale, sum(roles.values()))
     talk = Conversation(work)
     raised: Task | None = None
     try:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from pai_scheduler.client.blocking import Conversation, start
+from pai_scheduler.job.messages import msg
 
 from .demand import Demand
+from .errors import NotSendableError
 from .job import Change, Task, run_job
 from .language import default_locale
 from .outcome import Outcome
@@ -42,6 +44,19 @@ class RemoteFunction(Generic[P, R]):
         self._function, self._demand, self._access, self._output = function, demand, access, output
         functools.update_wrapper(self, function)
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Refuse a method, when its class is made: a call would not get the object that it is called on."""
+        if getattr(self._function, "__qualname__", "") == f"{owner.__qualname__}.{name}":
+            raise NotSendableError(
+                msg(
+                    "{name} is a method of {owner}, and a method cannot be remote. Write a function that "
+                    "takes the object as an argument, or put @staticmethod above @remote.",
+                    name=name,
+                    owner=owner.__name__,
+                ),
+                self._access.locale,
+            )
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the job, and wait for the value."""
         __tracebackhide__ = True  # IPython then shows the user's own frames
@@ -61,6 +76,7 @@ class RemoteFunction(Generic[P, R]):
             talk.cancel()
             writer.finish()
             raise
+        writer.finish(raised=(ROLE, 0))
         return cast(R, outcomes[ROLE, 0].get())
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> Future[R]:

@@ -1,41 +1,39 @@
-"""Writes what a job of Python code does and prints, as it comes, to this program's own output."""
+"""Shows what a job of Python code does and prints, as it comes, in this program's own output."""
 
 from __future__ import annotations
 
 import sys
 
-from pai_scheduler.job.messages import msg
-
 from .job import Change, Task
-
-#: What is told of a job besides what it prints.
-_TOLD = frozenset({"waiting", "retry"})
+from .progress import JobProgress
 
 
 class OutputWriter:
-    """Hears a job: its output goes to the standard output, what is said about it to the standard error.
+    """Hears a job of `total` tasks: what it prints goes to the standard output, beside a progress bar.
 
-    `several`: each line begins with the name of the task that wrote it.
+    Where there are several, each line begins with the name of the task that wrote it.
     """
 
-    def __init__(self, locale: str, *, several: bool = False) -> None:
-        self._locale, self._several = locale, several
+    def __init__(self, locale: str, total: int = 1) -> None:
+        self._several = total > 1
+        self._progress = JobProgress(total, locale)
         self._begun: dict[Task, str] = {}
         self._tracebacks: dict[Task, str] = {}
-        #: The job's name, once it is submitted.
-        self.job = ""
+
+    @property
+    def job(self) -> str:
+        """Return the job's name; empty before it is submitted."""
+        return self._progress.job
 
     def hear(self, change: Change) -> None:
-        """Write what is to be said of something that happened."""
+        """Show something that happened."""
         if change.kind == "output" and change.task is not None:
             self._write(change.task, change.message)
         elif change.kind == "traceback" and change.task is not None:
             self._tracebacks[change.task] = change.message
-        elif change.kind == "name":
-            self.job = change.message
-            self._say(msg("Job {name} is submitted.", name=self.job).in_locale(self._locale))
-        elif change.kind in _TOLD:
-            self._say(change.message)
+        else:
+            self._progress.hear(change)
+            self._progress.draw()
 
     def finish(self, raised: Task | None = None) -> None:
         """Write the lines that have no end, and the tracebacks but that of the task whose error is raised."""
@@ -45,18 +43,16 @@ class OutputWriter:
         self._tracebacks.clear()
         for task, rest in self._begun.items():
             if rest:
-                print(f"{task[0]}-{task[1]} | {rest}", flush=True)
+                self._progress.write(f"{task[0]}-{task[1]} | {rest}\n", sys.stdout)
         self._begun.clear()
+        self._progress.close()
 
     def _write(self, task: Task, text: str) -> None:
         if not self._several:
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            self._progress.write(text, sys.stdout)
             return
         # whole lines, so that those of different tasks do not mix
         *lines, self._begun[task] = (self._begun.get(task, "") + text).split("\n")
-        sys.stdout.write("".join(f"{task[0]}-{task[1]} | {line}\n" for line in lines))
-        sys.stdout.flush()
-
-    def _say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        if lines:
+            named = "".join(f"{task[0]}-{task[1]} | {line}\n" for line in lines)
+            self._progress.write(named, sys.stdout)

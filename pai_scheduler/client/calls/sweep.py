@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
 import sys
 import threading
 from collections.abc import Coroutine, Generator, Iterator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -16,9 +15,11 @@ from pai_scheduler.job.messages import msg
 
 from .job import Change
 from .outcome import Outcome
+from .progress import JobProgress
 
 R = TypeVar("R")
-_COLUMNS = 24
+#: Seconds between two looks of the bar.
+_PAUSE = 0.1
 
 
 class Sweep(Generic[R]):
@@ -32,14 +33,15 @@ class Sweep(Generic[R]):
     def __init__(self, count: int, locale: str = "en") -> None:
         #: One for each call.
         self.futures: list[Future[R]] = [Future() for _ in range(count)]
-        #: The job's name; empty before it is submitted.
-        self.job = ""
         self._locale = locale
         self._news = threading.Condition()
-        self._running: set[int] = set()
-        self._waiting = ""
+        self._progress = JobProgress(count, locale)
         self._work: Future[None] | None = None
-        self._drawn = False
+
+    @property
+    def job(self) -> str:
+        """Return the job's name; empty before it is submitted."""
+        return self._progress.job
 
     def __len__(self) -> int:
         return len(self.futures)
@@ -53,17 +55,23 @@ class Sweep(Generic[R]):
         return asyncio.gather(*map(asyncio.wrap_future, self.futures)).__await__()
 
     def __repr__(self) -> str:
-        done = [future for future in self.futures if future.done()]
-        failed = sum(future.cancelled() or future.exception() is not None for future in done)
-        return f"Sweep({self.job!r}, {len(done)} of {len(self)} done, {failed} failed)"
+        done = len(self.values())
+        failed = sum(future.done() for future in self.futures) - done
+        return f"Sweep({self.job!r}, {done} of {len(self)} done, {failed} failed)"
 
     def results(self, *, return_exceptions: bool = False) -> list[R | BaseException]:
-        """Wait for all; return them. The first exception is raised, unless they shall be in the list."""
+        """Wait for all; return them. The first exception is raised, unless they shall be in the list.
+
+        Of a call that was cancelled it is a CancelledError.
+        """
         for index in range(len(self.futures)):
             self._wait(index)
         if not return_exceptions:
             return [future.result() for future in self.futures]
-        return [future.exception() or future.result() for future in self.futures]
+        return [
+            CancelledError() if future.cancelled() else future.exception() or future.result()
+            for future in self.futures
+        ]
 
     def values(self) -> dict[int, R]:
         """Return the values that are there already, by the place of their arguments; it waits for nothing."""
@@ -88,19 +96,9 @@ class Sweep(Generic[R]):
 
     def hear(self, change: Change) -> None:
         """Note what happens to the job."""
-        if change.kind == "name":
-            self.job = change.message
-        elif change.kind == "waiting":
-            self._waiting = change.message
-        if change.task is not None:
-            index = change.task[1]
-            if change.kind == "task-started":
-                self._running.add(index)
-                self._waiting = ""
-            elif change.kind == "task-ended":
-                self._running.discard(index)
-            if change.outcome is not None:
-                self.settle(index, change.outcome)
+        self._progress.hear(change)
+        if change.task is not None and change.outcome is not None:
+            self.settle(change.task[1], change.outcome)
         self._tell_all()
 
     def settle(self, index: int, outcome: Outcome) -> None:
@@ -115,19 +113,6 @@ class Sweep(Generic[R]):
                 future.set_exception(outcome.error)
         self._tell_all()
 
-    def progress(self) -> str:
-        """Return in a line how far it is."""
-        done = sum(future.done() for future in self.futures)
-        filled = _COLUMNS * done // max(1, len(self))
-        bar = f"[{'#' * filled}{'.' * (_COLUMNS - filled)}]"
-        words = msg(
-            "{done} of {total} done, {running} running",
-            done=done,
-            total=len(self),
-            running=len(self._running),
-        )
-        return "  ".join(filter(None, (bar, words.in_locale(self._locale), self._waiting)))
-
     def _over(self, work: Future[None]) -> None:
         error = None if work.cancelled() else work.exception()
         for future in self.futures:
@@ -141,30 +126,19 @@ class Sweep(Generic[R]):
     def _wait(self, index: int) -> None:
         future = self.futures[index]
         try:
-            shown = ""
             while not future.done():
-                line = self.progress()
-                if line != shown:
-                    self._draw(line)
-                    shown = line
+                self._progress.draw(_PAUSE)
+                late = None if self._progress.shown else _PAUSE
                 with self._news:
-                    if not future.done() and self.progress() == line:
-                        self._news.wait()
+                    if not future.done() and (late or self._progress.shown):
+                        self._news.wait(late)
         except KeyboardInterrupt:
-            text = msg("Job {name} runs on; pai stop {name} ends it.", name=self.job).in_locale(self._locale)
-            print(f"\n{text}" if self._drawn else text, file=sys.stderr, flush=True)
+            self._progress.close()
+            text = msg("Job {name} runs on; pai stop {name} ends it.", name=self.job)
+            print(text.in_locale(self._locale), file=sys.stderr, flush=True)
             raise
-        if self._drawn and all(future.done() for future in self.futures):
-            self._draw(self.progress(), end="\n")
-            self._drawn = False
-
-    def _draw(self, line: str, end: str = "") -> None:
-        """Write the line over the last one; a pipe or a file gets none."""
-        if sys.stderr.isatty() or hasattr(builtins, "get_ipython"):
-            # blanks instead of a control sequence: a notebook's output knows no other way to erase
-            sys.stderr.write(f"\r{line:<100}{end}")
-            sys.stderr.flush()
-            self._drawn = True
+        if all(future.done() for future in self.futures):
+            self._progress.close()
 
     def _tell_all(self) -> None:
         with self._news:

@@ -27,6 +27,8 @@ class Ran:
     error: str = ""
     traceback: str = ""
     results: list[str] = field(default_factory=list)
+    #: what is drawn, as text; a bar as it is in the beginning
+    displays: list[str] = field(default_factory=list)
 
 
 class Kernel:
@@ -55,6 +57,8 @@ class Kernel:
                     on_output(content["text"])
                 case "error":
                     ran.error, ran.traceback = content["ename"], "\n".join(content["traceback"])
+                case "display_data":
+                    ran.displays.append(content["data"]["text/plain"])
                 case "execute_result":
                     ran.results.append(content["data"]["text/plain"])
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,9 @@ def test_a_call_prints_here_and_returns_what_the_function_returns(
     assert on(add)(1, more=1) == {"sum": 42, "root": 2.0}
     written = capfd.readouterr()
     assert written.out == "grüß from 0\n"
-    assert "Job add_" in written.err
+    looks = written.err.split("\r")
+    assert re.match(r"add_\w{8}:   0%\|.* 0/1 ", looks[1])
+    assert re.match(r"add_\w{8}: 100%\|.* 1/1 ", looks[-1])
 
 
 def test_a_coroutine_function_is_run_to_its_end(on: Remote) -> None:
@@ -141,6 +144,30 @@ def test_a_call_with_wrong_arguments_is_refused_before_anything_is_submitted(on:
             call(1)
     with pytest.raises(TypeError, match="too many positional arguments"):
         on(lambda number: number).map([1], [2])
+
+
+def test_a_method_is_refused_when_its_class_is_made(on: Remote) -> None:
+    with pytest.raises((NotSendableError, RuntimeError)) as caught:
+
+        class Model:
+            @on
+            def fit(self, x: int) -> int:
+                return x
+
+    # (Python 3.11 wraps what is raised there)
+    refusal = caught.value if isinstance(caught.value, NotSendableError) else caught.value.__cause__
+    assert str(refusal).startswith("fit is a method of Model, and a method cannot be remote.")
+
+    class Tools:
+        @staticmethod
+        @on
+        def double(x: int) -> int:
+            return 2 * x
+
+        length = on(len)
+
+    assert Tools.double.local(2) == 4
+    assert Tools().length.local("abc") == 3
 
 
 def test_what_cannot_come_back_is_said(on: Remote) -> None:
@@ -261,7 +288,7 @@ async def test_a_cancelled_future_stops_its_job(on: Remote, alice: Client) -> No
 
 
 async def test_a_sweep_is_one_job_that_keeps_the_order_and_goes_on_after_a_failure(
-    on: Remote, alice: Client
+    on: Remote, alice: Client, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def invert(number: int, scale: int) -> float:
         return scale / number
@@ -272,12 +299,44 @@ async def test_a_sweep_is_one_job_that_keeps_the_order_and_goes_on_after_a_failu
     assert isinstance(results[1], ZeroDivisionError)
     assert results[2] == 2
     assert sweep.values() == {0: 8, 2: 2}
-    assert repr(sweep) == f"Sweep({sweep.job!r}, 3 of 3 done, 1 failed)"
+    assert repr(sweep) == f"Sweep({sweep.job!r}, 2 of 3 done, 1 failed)"
     config = await alice.config("alice", sweep.job)
     assert config["taskRoles"][0]["taskNumber"] == 3
     assert config["taskRoles"][0]["storageGB"] == 2
     with pytest.raises(ZeroDivisionError):
         list(sweep)
+    # the last look of the bar, as tqdm leaves it
+    bar = capfd.readouterr().err.rstrip().rpartition("\r")[2]
+    assert bar.startswith(f"{sweep.job}:  67%|")
+    assert bar.endswith("1 failed]")
+    assert " 2/3 [" in bar
+
+
+def test_a_sweep_that_is_refused_shows_no_bar_and_is_not_done(
+    on: Remote, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sweep = on(lambda number: number, gpus=1000).map(range(40))
+    with pytest.raises(CallError, match="Not submitted"):
+        sweep.results()
+    assert repr(sweep) == "Sweep('', 0 of 40 done, 40 failed)"
+    assert capfd.readouterr().err == ""
+
+
+def test_what_was_cancelled_is_among_the_results(on: Remote) -> None:
+    def sleep(seconds: int) -> int:
+        import time
+
+        time.sleep(seconds)
+        return seconds
+
+    sweep = on(sleep).map([0, 3600])
+    assert next(iter(sweep)) == 0
+    sweep.cancel()
+    first, second = sweep.results(return_exceptions=True)
+    assert first == 0
+    assert isinstance(second, CancelledError)
+    with pytest.raises(CancelledError):
+        sweep.results()
 
 
 async def test_a_sweep_may_be_awaited_and_nothing_at_all_is_no_job(on: Remote) -> None:

@@ -34,7 +34,7 @@ except SystemExit:
     pass
 """
     )
-    assert loaded & {"httpx", "asyncssh", "wcmatch", "wcwidth"} == set()
+    assert loaded & {"httpx", "asyncssh", "tqdm", "wcmatch", "wcwidth"} == set()
 
 
 def test_a_list_of_jobs_waits_for_no_ssh() -> None:
@@ -53,4 +53,9 @@ assert main(["jobs"]) == 0
 """
     )
     assert "httpx" in loaded
-    assert loaded & {"asyncssh", "wcmatch"} == set()
+    assert loaded & {"asyncssh", "tqdm", "wcmatch"} == set()
+
+
+def test_a_remote_function_that_nobody_watches_draws_nothing() -> None:
+    loaded = _loaded("from pai_scheduler.client import remote\nremote(len).options(gpus=1)")
+    assert loaded & {"tqdm", "IPython"} == set()

@@ -1,44 +1,57 @@
-"""How far a transfer is, in one line."""
+"""How far a transfer is, as a terminal shows it."""
 
 from __future__ import annotations
 
 import io
+import os
+import pty
+import struct
+import termios
+from collections.abc import Iterator
+from contextlib import suppress
+from fcntl import ioctl
+from itertools import count
+from typing import TextIO
 
-from pai_scheduler.client.cli.progress import ProgressLine, cut, shown_progress
+import pytest
+
+from pai_scheduler.client.cli.progress import shown_progress
 from pai_scheduler.client.cli.tables import width
 from pai_scheduler.client.storage.transfer import TransferProgress
 
 
-def test_the_line_tells_share_speed_and_what_is_left() -> None:
-    now = 0.0
-    line = ProgressLine("en", lambda: now)
-    line.text(TransferProgress(0, 4, 0, 100_000_000, "a"), 200)
-    now = 2.0
-    assert line.text(TransferProgress(1, 4, 50_000_000, 100_000_000, "b/c"), 200) == (
-        " 50% [##########..........]  50 MB/100 MB  25 MB/s  2s left  files 1/4  b/c"
-    )
-    now = 2.01
-    assert line.text(TransferProgress(1, 4, 51_000_000, 100_000_000, "b/c"), 200) is None
-    # the end is always shown
-    assert "100%" in (line.text(TransferProgress(4, 4, 100_000_000, 100_000_000, "d"), 200) or "")
-    now = 10.0
-    slower = line.text(TransferProgress(3, 4, 100_000_000, 100_000_000, "d"), 200) or ""
-    assert "0 B/s" in slower
+@pytest.fixture
+def terminal() -> Iterator[tuple[TextIO, int]]:
+    """Return a terminal of 80 columns, and what shows what is written to it."""
+    shown, descriptor = pty.openpty()
+    ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        yield stream, shown
+    os.close(shown)
 
 
-def test_nothing_to_send_is_all_of_it() -> None:
-    assert "100%" in (ProgressLine("en").text(TransferProgress(0, 1, 0, 0, "empty"), 200) or "")
+def test_a_terminal_shows_how_much_of_how_much_and_which_file(
+    terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, shown = terminal
+    seconds = count()
+    monkeypatch.setattr("tqdm.std.time", lambda: float(next(seconds)))
+    with shown_progress("zh_CN", stream) as tell:
+        assert tell is not None
+        for done in (0, 5_000_000, 10_000_000):
+            tell(TransferProgress(done // 5_000_000, 2, done, 10_000_000, "数据" * 40 + "\x1b[2J"))
+    stream.close()
+    data = b""
+    with suppress(OSError):  # that is how a terminal says that there is no more
+        while piece := os.read(shown, 100_000):
+            data += piece
+    looks = data.decode().split("\r")
+    assert any("10.0M/10.0M" in look and "文件 2/2, 数据" in look for look in looks), looks
+    assert not any("\x1b[2J" in look for look in looks), "the name of a file moves no cursor"
+    assert max(map(width, looks)) <= 80
+    assert looks[-2].strip() == "", "it goes away"
 
 
-def test_a_line_has_room_in_its_columns_whatever_the_characters() -> None:
-    line = ProgressLine("zh_CN").text(TransferProgress(1, 9, 5, 10, "数据" * 50 + "\x1b[2J"), 79) or ""
-    assert width(line) <= 79
-    assert "文件 1/9" in line
-    assert "\x1b" not in line
-    assert cut("数据数据", 6) == "数据…"
-    assert cut("abc", 3) == "abc"
-
-
-def test_where_nobody_looks_nothing_is_shown() -> None:
+def test_nothing_is_drawn_where_nobody_watches() -> None:
     with shown_progress("en", io.StringIO()) as tell:
         assert tell is None
