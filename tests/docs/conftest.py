@@ -13,6 +13,7 @@ import pytest
 
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.own_packages import OwnPackages
 from tests.docs.reader import Reader
 from tests.testbed.ports import free_port
 from tests.testbed.scheduler import RunningScheduler, clean_environ
@@ -56,6 +57,10 @@ async def reader(documented: RunningScheduler, alice: Client, tmp_path: Path) ->
             "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
         }
     )
+    # what a page installs or removes is the reader's own, never that of the tests
+    own = OwnPackages.in_home(home)
+    own.make()
+    environ |= own.variables(environ)
     port = free_port()
     arguments = [
         *("--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={home}"),
