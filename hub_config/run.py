@@ -9,6 +9,7 @@ import argparse
 import fcntl
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,6 +19,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TextIO
+from urllib.parse import urlsplit
+
+import yaml
+
+from pai_scheduler.cluster.definition import parse_definition
 
 from .leftovers import end_leftovers
 from .node import node_folder
@@ -38,6 +44,8 @@ _START_PATIENCE = 120.0
 _FOR_ONE_START = ("--start-empty", "--new-keys")
 #: Lines of the Hub's log that are shown when it does not start.
 _LOG_LINES = 25
+#: Declared nodes that are named.
+_NAMED = 8
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -185,11 +193,12 @@ def _watch(
     scheduler = f"http://127.0.0.1:{environment['PAI_SCHEDULER_PORT']}"
     log = settings.folder / "hub" / "hub.log"
     print(f"Starting JupyterHub … (log: {_short(log)})", flush=True)
+    public_url = _public_url(settings, environment)
     try:
         # the scheduler itself first: asked too early, the proxy fills the log with complaints
         for address in (scheduler, settings.url):
             _wait_for(f"{address}/services/pai/api/v1", hub, log, log_start)
-        print(_welcome(settings, environment["PAI_SSH_PORT"]), flush=True)
+        print(_welcome(settings, environment["PAI_SSH_PORT"], public_url), flush=True)
         status = hub.wait()
         print(
             f"The Hub ended with status {status}. The last lines of its log:\n{_tail(log, log_start)}",
@@ -229,10 +238,39 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _welcome(settings: Settings, ssh_port: str) -> str:
+def _public_url(settings: Settings, environment: Mapping[str, str]) -> str:
+    """Return the address at which browsers reach the Hub, as its configuration has it."""
+    if settings.config is None:
+        return settings.url
+    # only then: it takes a moment to load
+    from pai_spawner.doctor.hub_configuration import ConfigurationError, read_configuration
+
+    # (a configuration reads what was decided there)
+    os.environ.update(environment)
+    try:
+        app = read_configuration(settings.config, settings.folder / "hub", environment).app
+    except ConfigurationError:
+        return settings.url  # the Hub itself says in its log what is wrong
+    url = str(app.public_url or app.bind_url).rstrip("/")
+    place = urlsplit(url)
+    if place.hostname in (None, "0.0.0.0", "::"):  # noqa: S104 - asked, not listened at
+        return place._replace(netloc=f"{socket.gethostname()}:{place.port or settings.port}").geturl()
+    return url
+
+
+def _welcome(settings: Settings, ssh_port: str, url: str) -> str:
     lines = [
         "",
-        f"    JupyterHub is at   {settings.url}",
+        f"    JupyterHub is at   {url}",
+        *(
+            [
+                "                       Only this machine reaches it. On yours, before you open it: "
+                f"ssh -L {settings.port}:127.0.0.1:{settings.port} {socket.gethostname()}",
+                "                       To open it to others: docs/administrators/hub.md, “TLS”",
+            ]
+            if urlsplit(url).hostname == "127.0.0.1"
+            else []
+        ),
         *(
             # (another configuration has a login of its own)
             ["    user name          any name you like", f"    password           {settings.password}"]
@@ -245,16 +283,30 @@ def _welcome(settings: Settings, ssh_port: str) -> str:
     if settings.administrators:
         names = ", ".join(settings.administrators)
         lines[-1:] = [
-            f"    administrators     {names}, at {settings.url}/services/pai-sessions/",
+            f"    administrators     {names}, at {url}/services/pai-sessions/",
             f"    their password     {settings.admin_password}",
             "",
         ]
     if settings.cluster:
-        lines.append(
-            f"Nodes and GPUs are those declared in {_short(settings.cluster)}; declared GPUs are simulated."
-        )
+        lines.append(_nodes(settings.cluster, settings.engine))
     lines.append("Ctrl-C stops the Hub; jobs and notebook servers run on.")
     return "\n".join(lines)
+
+
+def _nodes(cluster: Path, engine: str) -> str:
+    """Say which nodes and GPUs there are with a cluster file, which the scheduler has read already."""
+    declared = parse_definition(yaml.safe_load(cluster.read_text(encoding="utf-8"))).nodes
+    found = "the Swarm" if engine == "swarm" else "this machine"
+    names = ", ".join(node.name for node in declared[:_NAMED]) + (" …" if len(declared) > _NAMED else "")
+    if not declared:
+        return f"{_short(cluster)} declares no node: nodes and GPUs are those of {found}."
+    if engine == "swarm":
+        said = f"Nodes are those of {found}; of {names} {_short(cluster)} says what they have."
+    else:
+        said = f"Nodes are those declared in {_short(cluster)}: {names}."
+    if any(node.gpus for node in declared):
+        said += " GPUs that are declared and not found are simulated."
+    return said
 
 
 def _environment(settings: Settings) -> dict[str, str]:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from hub_config.leftovers import end_leftovers
-from hub_config.run import _welcome, main, parse_settings
+from hub_config.run import _public_url, _welcome, main, parse_settings
 from hub_config.settings import Settings, port_is_free
-from tests.hub import use_own_ports
+from tests.hub import REPOSITORY, use_own_ports
 from tests.testbed.ports import free_port
+
+ANY = "0.0.0.0"  # noqa: S104 - written down, not listened at
 
 
 def test_a_taken_port_is_one_clear_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +65,75 @@ def test_a_cluster_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture
 
 
 def test_the_welcome_says_how_to_log_into_a_task(tmp_path: Path) -> None:
-    assert "ssh -p 2022 NAME+JOB@127.0.0.1" in _welcome(Settings(tmp_path, "docker", None, 8000, "p"), "2022")
+    settings = Settings(tmp_path, "docker", None, 8000, "p")
+    assert "ssh -p 2022 NAME+JOB@127.0.0.1" in _welcome(settings, "2022", settings.url)
+
+
+def test_the_welcome_says_that_only_this_machine_reaches_the_hub_and_what_to_do(tmp_path: Path) -> None:
+    settings = Settings(tmp_path, "docker", None, 8010, "p")
+    said = _welcome(settings, "2022", settings.url)
+    assert "JupyterHub is at   http://127.0.0.1:8010\n" in said
+    assert f"ssh -L 8010:127.0.0.1:8010 {socket.gethostname()}" in said
+    page = (REPOSITORY / "docs/administrators/hub.md").read_text(encoding="utf-8")
+    assert "docs/administrators/hub.md, “TLS”" in said
+    assert "### TLS" in page
+
+
+@pytest.mark.parametrize(
+    ("lines", "url"),
+    [
+        ('c.JupyterHub.public_url = "https://hub.lab/"', "https://hub.lab"),
+        (f'c.JupyterHub.bind_url = "http://{ANY}:8010"', f"http://{socket.gethostname()}:8010"),
+        ('c.JupyterHub.bind_url = "http://10.0.0.7:8010/pai/"', "http://10.0.0.7:8010/pai"),
+        ('c.JupyterHub.bind_url = "http://127.0.0.1:" + os.environ["PAI_PORT"]', "http://127.0.0.1:8010"),
+        ("this is no Python", "http://127.0.0.1:8010"),
+    ],
+)
+def test_the_welcome_gives_the_address_that_others_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, url: str
+) -> None:
+    config = tmp_path / "hub_config.py"
+    config.write_text(f"import os\nc = get_config()\n{lines}\n")
+    settings = Settings(tmp_path, "docker", None, 8010, "p", config=config)
+    for name in settings.decided():
+        monkeypatch.setenv(name, "")  # (put back afterwards)
+    found = _public_url(settings, settings.decided())
+    assert found == url
+    assert ("Only this machine reaches it" in _welcome(settings, "2022", found)) == ("127.0.0.1" in url)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "engine", "says"),
+    [
+        ("registries: ['*']", "swarm", "declares no node: nodes and GPUs are those of the Swarm."),
+        ("defaults: {storageGB: 5}", "docker", "declares no node: nodes and GPUs are those of this machine."),
+        ("nodes: [{name: a, cpus: 2}]", "process", ": a."),
+        (
+            "nodes: [{name: a, cpus: 2, gpus: {P100: 1}}, {name: b}]",
+            "docker",
+            ": a, b. GPUs that are declared and not found are simulated.",
+        ),
+        (
+            "nodes: [{name: a, gpus: {P100: 1}}]",
+            "swarm",
+            "Nodes are those of the Swarm; of a cluster.yaml says what they have. "
+            "GPUs that are declared and not found are simulated.",
+        ),
+    ],
+)
+def test_the_welcome_says_which_nodes_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: str, engine: str, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "cluster.yaml"
+    file.write_text(cluster)
+    (line,) = [
+        line
+        for line in _welcome(Settings(tmp_path, engine, file, 8000, "p"), "2022", "http://hub").splitlines()
+        if "cluster.yaml" in line
+    ]
+    assert line.endswith(says)
+    assert ("simulated" in line) == ("gpus" in cluster)
 
 
 def test_a_hub_that_cannot_start_says_why_in_a_sentence_and_leaves_nothing_behind(
@@ -107,10 +177,10 @@ def test_an_administrator_has_a_password_of_their_own(
     environment = settings.environment()
     assert environment["PAI_ADMINISTRATORS"] == "root eve"
     assert len(environment["PAI_ADMIN_PASSWORD"]) >= 32
-    assert environment["PAI_ADMIN_PASSWORD"] in _welcome(settings, "2222")
+    assert environment["PAI_ADMIN_PASSWORD"] in _welcome(settings, "2222", settings.url)
     without = parse_settings(["--folder", str(tmp_path)])
     assert without.environment()["PAI_ADMIN_PASSWORD"] == ""
-    assert "administrators" not in _welcome(without, "2222")
+    assert "administrators  " not in _welcome(without, "2222", settings.url)
 
 
 def test_a_sessions_file_that_is_wrong_is_refused_with_its_place(
