@@ -375,7 +375,8 @@ class JobForm(TopWidget):
         if answer["borrows"] and (answer["fits"] != "now" or not answer["reason"]):
             sentence += " " + say("It would borrow what is idle, and may be stopped for those it belongs to.")
         start = [say.of(words) for words in start_in_words(answer)]
-        self.fit.value = notice(" ".join((sentence, *start)), _KIND_OF_FIT[answer["fits"]])
+        warnings = [warning["message"] for warning in answer["warnings"]]
+        self.fit.value = notice(" ".join((sentence, *start, *warnings)), _KIND_OF_FIT[answer["fits"]])
 
     def _show_trouble(self, sentence: str) -> None:
         text = self.say("Whether the job fits is not known: {error}. You can go on writing.", error=sentence)

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from pai_scheduler.core.model import Job, State
 from pai_scheduler.job.messages import msg
-from pai_scheduler.job.validate import SpecError, warnings
+from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, conflict, invalid_parameters
 from pai_scheduler.rest.models import (
     AttemptInfo,
@@ -21,6 +21,7 @@ from pai_scheduler.rest.models import (
     Execution,
     JobDetail,
     JobSummary,
+    Submitted,
     Validation,
 )
 from pai_scheduler.store.records import JobPosition
@@ -68,7 +69,7 @@ _SUBMISSION: Mapping[str, Any] = {
     "answers": {
         202: Answer(
             "The job is accepted, durably.",
-            Done,
+            Submitted,
             headers={
                 "Location": Header("Where the job is found", required=True),
                 "X-Warning": Header(
@@ -90,12 +91,15 @@ class _SubmitHandler(ApiHandler):
         """Submit for `owner`, and say where the job is found; RequestError where it is refused."""
         accepted = await self.service.admission.submit(self.principal, owner, config)
         name = accepted.name
-        for warning in (*warnings(config), *accepted.warnings):
+        for warning in accepted.warnings:
             # there may be anybody's URIs in it
-            self.add_header("X-Warning", str(warning).encode("unicode_escape").decode("ascii"))
+            self.add_header("X-Warning", str(warning.message).encode("unicode_escape").decode("ascii"))
         place = f"api/v1/user/{quote(owner, safe='')}/jobs/{quote(name, safe='')}"
         self.set_header("Location", self.context.prefix + place)
-        self.answer({"message": f"update job {name} successfully"}, 202)
+        answer: Submitted = {"message": f"update job {name} successfully"}
+        if accepted.warnings:
+            answer["warnings"] = self.presenter.errors(accepted.warnings)
+        self.answer(answer, 202)
 
 
 class _ListingHandler(_SubmitHandler, ListHandler):

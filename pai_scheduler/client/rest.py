@@ -33,6 +33,7 @@ from pai_scheduler.rest.models import (
     QueueEntry,
     ServiceInfo,
     SshInfo,
+    Submitted,
     TaskMetrics,
     TaskPort,
     UserInfo,
@@ -120,9 +121,9 @@ class Client(Connections):
     async def submit(self, config: Mapping[str, Any], *, user: str | None = None) -> str:
         """Submit a job (durable on return), for oneself or, as admin, for `user`; return its name."""
         path = f"user/{quote(user, safe='')}/jobs" if user else "jobs"
-        response = await self._send("POST", path, json=config)
-        for warning in response.headers.get_list("X-Warning"):
-            self.warned(warning)
+        answer = await self._read(Submitted, "POST", path, json=config)
+        for warning in answer.get("warnings", ()):
+            self.warned(warning["message"])
         return str(config["jobName"])
 
     async def jobs(

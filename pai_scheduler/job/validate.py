@@ -53,16 +53,35 @@ def _differences(config: object) -> Iterator[tuple[Path, Message]]:
     return schema_errors(config)
 
 
-def warnings(config: object) -> list[Message]:
-    """Return what a valid job says that has no effect."""
-    if isinstance(config, dict) and "killAllOnCompletedTaskNumber" in config:
-        return [
-            msg(
-                "killAllOnCompletedTaskNumber is ignored; "
-                "use minSucceededTaskCount of a task role to end a job when some of its tasks have succeeded."
-            )
-        ]
-    return []
+#: Fields that OpenPAI gave a meaning, or that look as if they had one, and that nothing here reads.
+WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
+    ("jobEnvs", "paiAzRDMA"),
+    ("extras", "gangAllocation"),
+    ("extras", "node"),
+    ("extras", "nodes"),
+    ("extras", "nodeSelector"),
+    ("extras", "hivedScheduler"),
+    ("extras", "jobStatusChangeNotification"),
+    ("extras", "com.microsoft.pai.runtimeplugin"),
+)
+
+
+def warnings(config: object) -> list[SpecError]:
+    """Return the fields of a job that are accepted and have no effect; takes any JSON value."""
+    if not isinstance(config, dict):
+        return []
+    found = []
+    for part, name in WITHOUT_EFFECT:
+        if isinstance(fields := config.get(part), dict) and name in fields:
+            told = msg("{field} is kept, and has no effect here.", field=f"{part}.{name}")
+            found.append(SpecError(path_text((part, name)), told))
+    if "killAllOnCompletedTaskNumber" in config:
+        told = msg(
+            "killAllOnCompletedTaskNumber is ignored; "
+            "use minSucceededTaskCount of a task role to end a job when some of its tasks have succeeded."
+        )
+        found.append(SpecError(path_text(("killAllOnCompletedTaskNumber",)), told))
+    return found
 
 
 def _unique(errors: Iterator[tuple[Path, Message]]) -> Iterator[tuple[Path, Message]]:

@@ -76,6 +76,17 @@ class Done(TypedDict):
     message: Annotated[str, Meta(examples=["update job mnist successfully"])]
 
 
+class Submitted(Done):
+    """That a job is accepted, durably."""
+
+    warnings: NotRequired[
+        Annotated[
+            list[FieldError],
+            about("Fields without effect, and what the user may not read or write; absent: none"),
+        ]
+    ]
+
+
 # ── who asks, and what answers ──────────────────────────────────────────────────────────────────────────────
 
 

@@ -19,7 +19,7 @@ from pai_scheduler.inputs.permissions import find_missing, find_refused
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import InvalidJobError, build_spec, checked_config, sound_part
 from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.job.validate import SpecError, validate
+from pai_scheduler.job.validate import SpecError, validate, warnings
 from pai_scheduler.notifications.notifications import Notifications
 from pai_scheduler.rest.errors import (
     RequestError,
@@ -52,7 +52,7 @@ class Accepted:
     """A job that was accepted durably: its name, and what its user had better know at once."""
 
     name: str
-    warnings: list[Message]
+    warnings: Sequence[SpecError]
 
 
 class Admission:
@@ -126,10 +126,10 @@ class Admission:
             raise storage_full(shortage)
         await self._accept(owner, spec, kept, after)
         # (an administrator who submits for somebody has not that user's groups at hand)
-        told = []
+        told = warnings(config)
         if principal.name == owner:
-            told = self._refused(principal, spec) or await self._missing(principal, spec)
-        return Accepted(spec.name, [error.message for error in told])
+            told += self._refused(principal, spec) or await self._missing(principal, spec)
+        return Accepted(spec.name, told)
 
     async def check(
         self, principal: Principal, config: object, owner: str = "", *, is_scheduled: bool = False
@@ -159,6 +159,10 @@ class Admission:
 
     async def validate(self, principal: Principal, config: object) -> Forecast:
         """Return what submitting this would do."""
+        found = await self._forecast(principal, config)
+        return replace(found, warnings=[*warnings(config), *found.warnings])
+
+    async def _forecast(self, principal: Principal, config: object) -> Forecast:
         try:
             spec = build_spec(await _parse(config))
         except InvalidJobError as error:

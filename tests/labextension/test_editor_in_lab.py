@@ -20,7 +20,8 @@ COMMENTED = """{
   // greets once a day
   "jobName": "greeter",
   "image": "local/any",
-  "taskRoles": [{"name": "main", "command": "echo hello"}]
+  "taskRoles": [{"name": "main", "command": "echo hello"}],
+  "extras": {"nodes": ["node-a"],}, // as VS Code writes it
 }
 """
 
@@ -152,6 +153,9 @@ async def test_a_job_file_opens_in_the_editor_and_keeps_its_comments(lab_folder:
     await expect(editor.get_by_role("textbox", name="Job as JSON")).to_contain_text("greets once a day")
     await editor.get_by_label("Job name").fill("greeter-2")
     await expect(editor.get_by_role("status")).to_contain_text("This job starts now.")
+    # what has no effect is said, and marked where it stands
+    await expect(editor.get_by_role("status")).to_contain_text("extras.nodes is kept, and has no effect")
+    await expect(editor.locator(".cm-lintRange-warning").first).to_contain_text('"nodes"')
     await page.keyboard.press("Control+S")
     await expect(page.locator(".lm-TabBar-tab.jp-mod-dirty")).to_have_count(0)
     written = file.read_text()

@@ -193,18 +193,16 @@ async def validate(session: CliSession, *, file: str) -> int:
     validation = await session.client.validate(await asyncio.to_thread(read_job_file, file))
     if session.as_json:
         session.print_json(validation)
-    elif validation["errors"]:
-        for error in validation["errors"]:
-            print(printable_lines(f"{error['path']}: {error['message']}"), file=sys.stderr)
-    else:
+        return REFUSED if validation["errors"] else OK
+    for found in (*validation["errors"], *validation["warnings"]):
+        complain(f"{found['path']}: {found['message']}")
+    if not validation["errors"]:
         fits = {
             "now": msg("The job is right, and fits now."),
             "later": msg("The job is right, and will have to wait."),
             "never": msg("The job is right, but cannot run here as it is."),
         }[validation["fits"]]
         limits = [words.in_locale(session.locale) for words in limits_in_words(validation)]
-        for told in validation["warnings"]:
-            print(printable_lines(f"{told['path']}: {told['message']}"), file=sys.stderr)
         parts = [fits.in_locale(session.locale), validation["reason"], *limits]
         print(printable_lines(" ".join(filter(None, parts))))
     return REFUSED if validation["errors"] else OK

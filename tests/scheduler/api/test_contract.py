@@ -147,7 +147,7 @@ ROWS = [
         "POST",
         "/user/alice/jobs",
         202,
-        {"message": "update job by-form successfully"},
+        {"message": "update job by-form successfully", "warnings": ANY},
         form={
             "jobName": "by-form",
             "image": "x",

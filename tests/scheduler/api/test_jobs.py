@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -43,7 +44,7 @@ async def test_the_documents_jobs_are_accepted_unchanged(tiny: RunningScheduler,
     ) as http:
         answer = await http.post("/user/alice/jobs", content=json.dumps(job))
         assert answer.status_code == 202, answer.text
-        assert answer.json() == {"message": f"update job {job['jobName']} successfully"}
+        assert answer.json()["message"] == f"update job {job['jobName']} successfully"
         assert answer.headers["Location"] == f"/api/v1/user/alice/jobs/{job['jobName']}"
         path = f"/user/alice/jobs/{job['jobName']}"
         config = (await http.get(f"{path}/config")).json()
@@ -222,12 +223,33 @@ async def test_everything_wrong_is_told_at_once_with_its_path(http: httpx.AsyncC
     assert {"$.jobName", "$.image", "$.taskRoles[0].cpuNumber", "$.taskRoles[0].command"} <= set(paths)
 
 
-async def test_a_field_without_effect_is_warned_about(http: httpx.AsyncClient) -> None:
-    answer = await http.post(
-        "/jobs", json=hello_job("warned", killAllOnCompletedTaskNumber=1), headers={"Accept-Language": "zh"}
-    )
+async def test_fields_without_effect_are_warned_about_in_header_and_answer(http: httpx.AsyncClient) -> None:
+    fields: dict[str, Any] = {"jobEnvs": {"paiAzRDMA": False}, "killAllOnCompletedTaskNumber": 1}
+    answer = await http.post("/jobs", json=hello_job("warned", **fields), headers={"Accept-Language": "zh"})
     assert answer.status_code == 202
-    assert answer.headers["X-Warning"].startswith("killAllOnCompletedTaskNumber is ignored")
+    assert answer.headers.get_list("X-Warning")[0] == "jobEnvs.paiAzRDMA is kept, and has no effect here."
+    assert answer.headers.get_list("X-Warning")[1].startswith("killAllOnCompletedTaskNumber is ignored")
+    first, second = answer.json()["warnings"]
+    assert first == {
+        "path": "$.jobEnvs.paiAzRDMA",
+        "message": "jobEnvs.paiAzRDMA 会被保留，但在这里不起作用。",
+    }
+    assert second["path"] == "$.killAllOnCompletedTaskNumber"
+    silent = await http.post("/jobs", json=hello_job("silent", extras={"tags": ["a"]}))
+    assert (silent.json(), "X-Warning" in silent.headers) == (
+        {"message": "update job silent successfully"},
+        False,
+    )
+
+
+async def test_validate_has_warnings_with_their_paths_beside_errors(http: httpx.AsyncClient) -> None:
+    told = [{"path": "$.extras.nodes", "message": "extras.nodes is kept, and has no effect here."}]
+    job = hello_job("checked", extras={"nodes": ["node-a"]})
+    checked = (await http.post("/validate", json=job)).json()
+    assert (checked["errors"], checked["warnings"], checked["fits"]) == ([], told, "now")
+    wrong = (await http.post("/validate", json={**job, "image": ""})).json()
+    assert ([error["path"] for error in wrong["errors"]], wrong["warnings"]) == (["$.image"], told)
+    assert (await http.post("/validate", json=hello_job("checked"))).json()["warnings"] == []
 
 
 async def test_an_unknown_virtual_cluster_and_a_closed_one_are_told_apart(

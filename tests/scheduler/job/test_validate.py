@@ -264,9 +264,35 @@ print("jsonschema" in sys.modules)
 
 def test_an_ignored_field_is_warned_about() -> None:
     [warning] = warnings(a_job(killAllOnCompletedTaskNumber=1))
-    assert "killAllOnCompletedTaskNumber is ignored" in str(warning)
+    assert str(warning).startswith("$.killAllOnCompletedTaskNumber: killAllOnCompletedTaskNumber is ignored")
     assert warnings(a_job()) == []
-    assert warnings("no job") == []
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "path"),
+    [
+        ("jobEnvs", "paiAzRDMA", "$.jobEnvs.paiAzRDMA"),
+        *(
+            ("extras", name, f"$.extras.{name}")
+            for name in ("gangAllocation", "node", "nodes", "nodeSelector", "hivedScheduler")
+        ),
+        ("extras", "com.microsoft.pai.runtimeplugin", '$.extras["com.microsoft.pai.runtimeplugin"]'),
+    ],
+)
+def test_a_field_of_openpais_without_effect_is_warned_about_with_its_path(
+    part: str, name: str, path: str
+) -> None:
+    [warning] = warnings(a_job(**{part: {name: False, "other": 1}}))
+    assert (warning.path, str(warning.message)) == (path, f"{part}.{name} is kept, and has no effect here.")
+    assert warning.message.in_locale("zh_CN") != str(warning.message)
+
+
+@pytest.mark.parametrize(
+    "extras", [{"tags": ["a"], "mine": {"nodes": 1}}, {"priority": 1}, [], None, "nodes"]
+)
+def test_other_fields_that_are_not_known_stay_silent(extras: object) -> None:
+    assert warnings(a_job(extras=extras, jobEnvs={"isDebug": True, "nodes": 2})) == []
+    assert warnings(extras) == []
 
 
 @given(any_json | nearly_jobs)

@@ -132,7 +132,8 @@ export class JobEditorModel implements IDisposable {
 
   /** What is no mistake, and had better be known. */
   get warnings(): IMistake[] {
-    return (this.answer?.warnings ?? []).map(({ path, message }) => ({ path: pathOf(path), message }));
+    const answer = this.answered === this.version ? this._answer : null;
+    return (answer?.warnings ?? []).map(({ path, message }) => ({ path: pathOf(path), message }));
   }
 
   /** What the scheduler said about the job as it is now; `null`: it has not yet, or could not. */

@@ -101,6 +101,17 @@ describe('the job in the editor', () => {
     await expect.poll(() => model.problems).toEqual([]);
   });
 
+  it('is told what is without effect beside its mistakes', async () => {
+    const warnings = [{ path: '$.extras.nodes', message: 'It has no effect.' }];
+    const errors = [{ path: '$.jobName', message: 'Too long.' }];
+    server.answers['POST validate'] = [200, { ...VALID, errors, warnings, fits: 'never' }];
+    model.edit(['extras'], { nodes: [] });
+    await expect.poll(() => model.warnings).toEqual([{ path: ['extras', 'nodes'], message: 'It has no effect.' }]);
+    expect(model.mistakesAt(['jobName'])).toEqual(['Too long.']);
+    model.setText('{');
+    expect(model.warnings).toEqual([]);
+  });
+
   it('is told that its name is taken before it is submitted, and when it is', async () => {
     model.edit(['jobName'], 'taken');
     await expect

@@ -142,6 +142,16 @@ def test_what_others_wrote_does_not_steer_the_terminal(pai: Pai, tmp_path: Path)
         )
 
 
+def test_a_field_without_effect_is_told_by_validate_and_submit(pai: Pai, tmp_path: Path) -> None:
+    file = _file(tmp_path, "cli-warned", "true", extras={"nodes": ["node-a"]})
+    told = "extras.nodes is kept, and has no effect here.\n"
+    for command, where in (("validate", "$.extras.nodes: "), ("submit", "")):
+        done = pai(command, file)
+        assert (done.returncode, done.stderr) == (0, where + told)
+    checked = json.loads(pai("validate", file, "--json").stdout)
+    assert [warning["path"] for warning in checked["warnings"]] == ["$.extras.nodes"]
+
+
 def test_validate_says_whether_it_fits(pai: Pai, tmp_path: Path) -> None:
     right = pai("validate", _file(tmp_path, "cli-v"))
     assert (right.returncode, right.stdout) == (0, "The job is right, and fits now.\n")
