@@ -116,4 +116,8 @@ def _size(handle: Any) -> int:
 
 def _used(handle: Any) -> int:
     # version 1 counts what the driver reserves, too (615 MiB of an H200); nvidia-smi does not
-    return int(pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).used)
+    try:
+        return int(pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).used)
+    except pynvml.NVMLError_FunctionNotFound:
+        # a driver before 510, such as 470, the last one for a K80, knows version 1 only
+        return int(pynvml.nvmlDeviceGetMemoryInfo(handle).used)

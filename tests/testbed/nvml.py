@@ -25,12 +25,15 @@ class Device:
 
 
 class StandInNvml:
-    """NVML with some GPUs, as long as `monkeypatch` lasts. `gone`: they have fallen off the bus."""
+    """NVML with some GPUs, as long as `monkeypatch` lasts.
+
+    `gone`: they have fallen off the bus; `old`: it is that of a driver before 510.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, devices: Sequence[Device]) -> None:
         self._devices = list(devices)
         self.opened = self.closed = 0
-        self.gone = False
+        self.gone = self.old = False
         for name, answer in {
             "Init": self._open,
             "Shutdown": self._close,
@@ -40,7 +43,7 @@ class StandInNvml:
             "DeviceGetName": lambda device: device.product,
             "DeviceGetUUID": lambda device: device.uuid,
             "DeviceGetUtilizationRates": _utilization,
-            "DeviceGetMemoryInfo": _memory,
+            "DeviceGetMemoryInfo": self._memory,
         }.items():
             monkeypatch.setattr(f"pynvml.nvml{name}", answer)
 
@@ -58,11 +61,12 @@ class StandInNvml:
                 return device
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
 
-
-def _memory(device: Device, version: int | None = None) -> SimpleNamespace:
-    # (615 MiB of an H200, driver 580.159.04: version 1 said 644,939,776 bytes used with nothing running)
-    reserved = 0 if version == pynvml.nvmlMemory_v2 else 644_939_776
-    return SimpleNamespace(used=device.used + reserved, total=device.total)
+    def _memory(self, device: Device, version: int | None = None) -> SimpleNamespace:
+        if version is not None and self.old:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+        # (615 MiB of an H200, driver 580.159.04: version 1 said 644,939,776 bytes used with nothing running)
+        reserved = 0 if version == pynvml.nvmlMemory_v2 or self.old else 644_939_776
+        return SimpleNamespace(used=device.used + reserved, total=device.total)
 
 
 def _utilization(device: Device) -> SimpleNamespace:

@@ -105,6 +105,12 @@ def test_a_lost_gpu_is_not_measured_and_the_driver_is_asked_anew_later(
     assert (nvml.opened, nvml.closed) == (2, 1)
 
 
+def test_an_old_driver_tells_the_memory_in_use_in_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml, meter = StandInNvml(monkeypatch, DEVICES), GpuMeter()
+    nvml.old = True
+    assert meter.measure(["GPU-0"]) == GpuUse(40.0, 1024.0)
+
+
 def test_without_a_driver_nothing_is_measured() -> None:
     if not find_gpus():
         assert GpuMeter().measure(["GPU-0"]) is None
