@@ -73,6 +73,7 @@ _PARTS: Mapping[str, Collection[str]] = {
         *("username", "virtualCluster", "state", "subState", "createdTime", "completedTime"),
         *("appLaunchedTime", "appExitCode", "appExitSpec", "appExitDiagnostics", "appExitMessages"),
         *("waitingReason", "priority", "queuePlace", "startsWithin", "latestEndTime"),
+        *("dependencies", "dependents", "dependentCount"),
     ),
     "RemoteException": ("exception", "message"),
     "SessionInfo": ("now", "warned", "endTime", "why", "mayKeep", "messages"),

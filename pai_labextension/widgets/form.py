@@ -26,7 +26,7 @@ from .look import button, notice, show
 from .model import JobModel
 from .roles import RoleList
 
-_ENVS = "$.jobEnvs"
+_ENVS, _AFTER = "$.jobEnvs", "$.extras.after"
 _STORAGE = ("codeDir", "dataDir", "outputDir", "authFile")
 #: Those of them that name one file.
 _ONE_FILE = frozenset({"authFile"})
@@ -143,7 +143,10 @@ class FormView(widgets.VBox):
 
     def show_errors(self, errors: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
         """Put each error beside its input; give those (path, sentence) that have none."""
-        left = dict(errors)
+        left: dict[str, list[str]] = {}
+        for path, sentences in errors.items():
+            # (an entry of that list has no input of its own)
+            left.setdefault(_AFTER if path.startswith(f"{_AFTER}[") else path, []).extend(sentences)
         for path, field in self._placed():
             field.show_errors(left.pop(path, ()))
         in_envs = [path for path in left if path == _ENVS or path.startswith((_ENVS + ".", _ENVS + "["))]

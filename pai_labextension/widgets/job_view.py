@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from pai_scheduler.client.forecast_words import starts_in
 from pai_scheduler.job.exit_words import shown_name
-from pai_scheduler.rest.models import AttemptInfo, JobDetail, TaskRoleStatus, TaskStatus
+from pai_scheduler.rest.models import AttemptInfo, JobDetail, JobLink, TaskRoleStatus, TaskStatus
 
 from .language import Language
 from .times import PLACE, with_time
@@ -37,6 +37,7 @@ def state_word(say: Language, state: str) -> str:
 def _sub_state(say: Language, sub_state: str) -> str:
     """Return what a job is doing exactly, where its state does not say it already."""
     words = {
+        "DEPENDENCY_WAIT": say("for other jobs"),
         "STARTING": say("starting"),
         "RETRY_WAIT": say("to be tried again"),
         "ENDING": say("ending"),
@@ -79,11 +80,31 @@ def head(say: Language, detail: JobDetail, attempts: list[AttemptInfo], held_unt
     ]
     if status["waitingReason"]:
         lines.append(escape(status["waitingReason"]))
+    lines += _links(say, say("Starts after:"), status["dependencies"], len(status["dependencies"]))
+    lines += _links(say, say("Jobs that start after it:"), status["dependents"], status["dependentCount"])
     if status["startsWithin"] is not None:
         lines.append(escape(say.of(starts_in(status["startsWithin"]))))
     if status["latestEndTime"] is not None:
         lines.append(with_time(say("Ends at the latest: {time}", time=PLACE), status["latestEndTime"]))
     return "<br>".join(lines)
+
+
+def _links(say: Language, title: str, links: Sequence[JobLink], count: int) -> Iterator[str]:
+    """Name the jobs that a job waits for, or that wait for it; `count`: of so many the first."""
+    ends = {
+        "succeeded": say("on success"),
+        "ended": say("however it ends"),
+        "failed": say("on failure"),
+    }
+    named = [
+        f"{link['job']} ({ends.get(link['on'], link['on'])}): "
+        + (say("deleted") if link["state"] is None else state_word(say, link["state"]))
+        for link in links
+    ]
+    if count > len(named):
+        named.append(say("… and {count} more", count=count - len(named)))
+    if named:
+        yield escape(f"{title} {say(', ').join(named)}")
 
 
 def tasks(say: Language, roles: dict[str, TaskRoleStatus], port_link: PortLink | None = None) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from .after import AfterRequest, after_of
 from .notify import NotifyRequest, notify_of
 
 Scalar = str | int | float | bool | None
@@ -20,22 +20,6 @@ Scalar = str | int | float | bool | None
 STANDARD_PORTS = ("http", "ssh")
 #: `extras.priority` of a job that does not say.
 DEFAULT_PRIORITY = 50
-
-
-class On(StrEnum):
-    """How a job must end for one that waits for it to start (`extras.after`)."""
-
-    SUCCEEDED = "succeeded"
-    ENDED = "ended"  # in whatever way
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class AfterRequest:
-    """A job of the same owner, by its name, that a job waits for."""
-
-    job: str
-    on: On = On.SUCCEEDED
 
 
 class PortRequest(msgspec.Struct, frozen=True, gc=False):
@@ -138,16 +122,8 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def after(self) -> tuple[AfterRequest, ...]:
-        """Return `extras.after`: the jobs that this one waits for, by their names; read at its submission.
-
-        ValueError, TypeError: a job that is older than this field may have anything under its name.
-        """
-        return tuple(
-            AfterRequest(one)
-            if isinstance(one, str)
-            else AfterRequest(one["job"], On(one.get("on", On.SUCCEEDED)))
-            for one in self.extras.get("after", ())
-        )
+        """Return `extras.after`: the jobs that this one waits for, by their names; read at its submission."""
+        return after_of(self.extras)
 
     @property
     def notify(self) -> NotifyRequest | None:

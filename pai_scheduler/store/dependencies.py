@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.model import State, SubState
-from pai_scheduler.job.spec import On
+from pai_scheduler.job.after import On
 
 from . import rows
 from .records import JobLink, JobLinks

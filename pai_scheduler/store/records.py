@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pai_scheduler.core.model import JobEvent, State
-from pai_scheduler.job.spec import On
+from pai_scheduler.job.after import On
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ export function stateWord(state: JobState, trans: TranslationBundle): string {
 
 function subStateLabel(subState: string, trans: TranslationBundle): string {
   switch (subState) {
+    case 'DEPENDENCY_WAIT':
+      return trans.__('for other jobs');
     case 'STARTING':
       return trans.__('starting');
     case 'RETRY_WAIT':

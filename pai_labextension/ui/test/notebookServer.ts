@@ -95,6 +95,9 @@ export function jobStatus(changes: Partial<JobStatus> = {}): JobStatus {
     queuePlace: null,
     startsWithin: null,
     latestEndTime: null,
+    dependencies: [],
+    dependents: [],
+    dependentCount: 0,
     ...changes
   };
 }

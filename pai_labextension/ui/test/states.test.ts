@@ -18,6 +18,7 @@ describe('the state of a job', () => {
     const held = job({ subState: 'DEBUG_HELD' });
     expect(stateLabel(held, trans)).toBe('Running: failed, container kept for debugging');
     expect(stateLabel(job({ state: 'WAITING', subState: 'RETRY_WAIT' }), trans)).toBe('Waiting: to be tried again');
+    expect(stateLabel(job({ state: 'WAITING', subState: 'DEPENDENCY_WAIT' }), trans)).toBe('Waiting: for other jobs');
   });
 });
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
+from pai_scheduler.job.after import On, read_entry
 from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.job.spec import On
 from pai_scheduler.rest.address import DEFAULT_URL
 
 from .fs_arguments import add_fs
@@ -198,13 +198,11 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
 
 def _after(locale: str, text: str) -> str | dict[str, str]:
     """Read `JOB` or `JOB:ON` as an entry of `extras.after`."""
-    job, colon, on = text.partition(":")
-    if not colon:
-        return job
-    if on not in list(On):
-        wrong = msg("{on} must be one of {known}", on=on, known=", ".join(On))
+    entry = read_entry(text)
+    if not isinstance(entry, str) and entry["on"] not in list(On):
+        wrong = msg("{on} must be one of {known}", on=entry["on"], known=", ".join(On))
         raise argparse.ArgumentTypeError(wrong.in_locale(locale))
-    return {"job": job, "on": on}
+    return entry
 
 
 def _add_code(submit: argparse.ArgumentParser, locale: str) -> None:

@@ -45,6 +45,24 @@ async def test_what_is_given_is_kept_beside_the_extras_that_the_form_does_not_kn
     assert model.config["extras"] == {"team": "vision"}
 
 
+async def test_the_jobs_to_wait_for_are_a_line_of_names() -> None:
+    model, form = form_of()
+    entry = form.extras.field("after").entry
+    entry.value = "prepare, fetch:ended,"
+    assert model.config["extras"] == {"after": ["prepare", {"job": "fetch", "on": "ended"}]}
+    assert entry.value == "prepare, fetch:ended,", "it stays as it is typed"
+    model.set_text(
+        text_of({**JOB, "extras": {"after": [{"job": "a"}, {"job": "b", "on": "failed"}, 3]}}), None
+    )
+    assert entry.value == "a, b:failed, 3"
+    assert form.extras.field("after").problem == ""
+    left = form.show_errors({"$.extras.after[0].job": ["There is no a."], "$.extras.after[2]": ["No 3."]})
+    assert left == []
+    assert "There is no a.<br>No 3." in form.extras.field("after").problem
+    entry.value = ""
+    assert model.config == JOB
+
+
 async def test_nothing_is_left_of_extras_that_only_the_form_made() -> None:
     model, form = form_of()
     form.extras.field("priority").entry.value = "70"
@@ -63,7 +81,7 @@ async def test_the_text_changes_the_inputs() -> None:
 
 
 async def test_a_mistake_stands_beside_its_input() -> None:
-    model, form = form_of(extras={"priority": 101, "maxRunSeconds": 0, "preemptible": "no"})
+    model, form = form_of(extras={"priority": 101, "maxRunSeconds": 0, "preemptible": "no", "after": "a"})
     errors = {error.path: [str(error.message)] for error in model.errors}
     assert form.show_errors(errors) == []
     assert all(field.problem for _, field in form.extras.fields())

@@ -38,10 +38,25 @@ def test_what_the_state_does_not_say_stands_beside_it() -> None:
     for sub_state, shown in (
         ("QUEUED", ">Waiting<"),
         ("RETRY_WAIT", ">Waiting: to be tried again<"),
+        ("DEPENDENCY_WAIT", ">Waiting: for other jobs<"),
         ("NEW", ": NEW<"),
     ):
         detail["jobStatus"]["subState"] = sub_state
         assert shown in job_view.head(EN, detail, job.attempts())
+
+
+def test_the_jobs_before_and_after_it_are_named_with_their_states() -> None:
+    job = job_of("demo")
+    job.dependencies = [
+        {"job": "<old>", "on": "ended", "state": None, "holds": True},
+        {"job": "fetch", "on": "succeeded", "state": "RUNNING", "holds": None},
+    ]
+    job.dependents = [{"job": "clean", "on": "failed", "state": "WAITING", "holds": None}]
+    detail = job.detail("alice")
+    detail["jobStatus"]["dependentCount"] = 3
+    markup = job_view.head(EN, detail, job.attempts())
+    assert "Starts after: &lt;old&gt; (however it ends): deleted, fetch (on success): Running<br>" in markup
+    assert "Jobs that start after it: clean (on failure): Waiting, … and 2 more" in markup
 
 
 def test_an_ended_job_says_how_long_it_ran_and_which_attempt_it_was() -> None:

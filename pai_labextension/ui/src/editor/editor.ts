@@ -298,8 +298,15 @@ export class JobEditor extends Widget {
     }
   }
 
+  /** Return the input of a field, or that of the list or object which it is a part of. */
   private inputOf(path: Path): HTMLElement | null {
-    return document.getElementById(inputId(this.inputs, path));
+    for (let length = path.length; length > 0; length -= 1) {
+      const input = document.getElementById(inputId(this.inputs, path.slice(0, length)));
+      if (input) {
+        return input;
+      }
+    }
+    return null;
   }
 
   private readonly form: FormView;

@@ -4,7 +4,8 @@ import { addIcon, deleteIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IconButton, TextButton } from '../buttons';
-import { CheckField, shown, useForm } from './fields';
+import { shown } from './after';
+import { CheckField, useForm } from './fields';
 import { isObject } from './text';
 
 /** Has a switch of its own. */

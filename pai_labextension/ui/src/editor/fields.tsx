@@ -3,6 +3,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { afterOf, afterText, shown } from './after';
 import { JobEditorModel } from './model';
 import { keyOf, Path } from './text';
 
@@ -32,6 +33,8 @@ interface IFieldProps {
   placeholder?: string;
   /** What else is in the line. */
   beside?: React.ReactNode;
+  /** Whether what is wrong within it, as in an entry of a list, is told here, too. */
+  whole?: boolean;
 }
 
 /** What an input needs to know of its field. */
@@ -49,12 +52,13 @@ export function Field({
   label,
   help,
   beside,
+  whole = false,
   hint = false,
   children
 }: IFieldProps & { hint?: boolean; children: (input: IInput) => React.ReactNode }): React.ReactElement {
   const { model, id } = useForm();
   const words = model.schema.words(path);
-  const mistakes = model.mistakesAt(path);
+  const mistakes = whole ? model.mistakesWithin(path) : model.mistakesAt(path);
   const needed = model.needed.some(one => keyOf(one) === keyOf(path));
   const description = help ?? words.description;
   const own = inputId(id, path);
@@ -170,6 +174,31 @@ export function NumberField(props: IFieldProps): React.ReactElement {
   );
 }
 
+/** The jobs that a job waits for, as in `pai submit --after`: names with commas between, each with `:on` if need be. */
+export function AfterField(props: IFieldProps): React.ReactElement {
+  const { model } = useForm();
+  const value = model.value(props.path);
+  const [typed, setTyped] = React.useState('');
+  return (
+    <Field {...props} whole>
+      {input => (
+        <input
+          {...input}
+          className="jp-mod-styled"
+          // a comma stays while the next name is typed
+          value={shown(afterOf(typed)) === shown(value) ? typed : afterText(value)}
+          placeholder={props.placeholder}
+          spellCheck={false}
+          onChange={({ target }) => {
+            setTyped(target.value);
+            model.edit(props.path, afterOf(target.value));
+          }}
+        />
+      )}
+    </Field>
+  );
+}
+
 /** One of some values; one that is not among them is kept, and said so. `blank`: the value where the job has none. */
 export function ChoiceField({
   choices,
@@ -278,9 +307,4 @@ export function CheckField({
 /** Read a whole number; `undefined` for a blank text, the text itself where it is no number. */
 export function integer(text: string): number | string | undefined {
   return /^\s*[-+]?\d{1,15}\s*$/.test(text) ? Number(text) : text.trim() === '' ? undefined : text;
-}
-
-/** Write a value as an input shows it; what is no text as JSON. */
-export function shown(value: unknown): string {
-  return value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -7,7 +7,7 @@ import * as React from 'react';
 import { TextButton } from '../buttons';
 import { gpuTypes } from './amounts';
 import { Environment } from './environment';
-import { CheckField, ChoiceField, FormContext, NumberField, TextField, useForm } from './fields';
+import { AfterField, CheckField, ChoiceField, FormContext, NumberField, TextField, useForm } from './fields';
 import { JobEditorModel } from './model';
 import { Details, Roles } from './roles';
 import { uniqueName } from './text';
@@ -100,7 +100,9 @@ function Form(): React.ReactElement {
       <Roles />
       <Environment />
       <Details
-        summary={trans.__('More: storage folders, registry credentials, retries, priority, time limit')}
+        summary={trans.__(
+          'More: storage folders, registry credentials, retries, priority, time limit, start after jobs'
+        )}
         isOpen={hasMore}
       >
         {STORAGE.map(one => (
@@ -117,6 +119,10 @@ function Form(): React.ReactElement {
             placeholder={trans.__('that of the virtual cluster (not given)')}
           />
         </div>
+        <AfterField
+          path={['extras', 'after']}
+          placeholder={trans.__('no other job (not given); for example: %1', 'prepare, fetch:ended')}
+        />
         <CheckField
           path={['extras', 'preemptible']}
           whenAbsent

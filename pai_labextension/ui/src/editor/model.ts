@@ -195,6 +195,14 @@ export class JobEditorModel implements IDisposable {
     return this.mistakes.filter(mistake => keyOf(mistake.path) === key).map(({ message }) => message);
   }
 
+  /** Return what is wrong with a field that is a list or an object, and with what is in it. */
+  mistakesWithin(path: Path): string[] {
+    const key = keyOf(path);
+    return this.mistakes
+      .filter(mistake => keyOf(mistake.path.slice(0, path.length)) === key)
+      .map(({ message }) => message);
+  }
+
   /**
    * Take another text.
    *

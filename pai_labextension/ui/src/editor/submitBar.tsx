@@ -114,7 +114,7 @@ function State({ model, trans, actions }: IBarProps): React.ReactElement | null 
 /** Names a field, and goes there. */
 function PlaceButton({ path, model, trans, actions }: IBarProps & { path: Path }): React.ReactElement {
   return (
-    <button type="button" className="pai-SubmitBar-place" onClick={() => actions.goTo(path)}>
+    <button type="button" className="pai-LinkButton" onClick={() => actions.goTo(path)}>
       {placeText(path, model, trans)}
     </button>
   );

@@ -710,6 +710,18 @@ export type JobStatus = {
      * When its time limit ends it; null: it has none, or does not run
      */
     latestEndTime: number | null;
+    /**
+     * The jobs that it waits for, or has waited for
+     */
+    dependencies: Array<JobLink>;
+    /**
+     * The jobs that wait for it, or have waited; the first hundred
+     */
+    dependents: Array<JobLink>;
+    /**
+     * How many these are in all
+     */
+    dependentCount: number;
 };
 
 /**
@@ -1063,6 +1075,28 @@ export type Trigger = {
 export type ExitMessages = {
     container: string | null;
     runtime: string | null;
+};
+
+/**
+ * A job that another waits for (`extras.after`), or the one that waits.
+ */
+export type JobLink = {
+    /**
+     * Its name
+     */
+    job: string;
+    /**
+     * Its state now; null: it is deleted
+     */
+    state: 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED' | null;
+    /**
+     * How the one that is waited for must end
+     */
+    on: 'succeeded' | 'ended' | 'failed';
+    /**
+     * Whether it has ended so; null: it has not ended
+     */
+    holds: boolean | null;
 };
 
 /**

@@ -618,6 +618,26 @@ export const vExitMessages = v.object({
 });
 
 /**
+ * A job that another waits for (`extras.after`), or the one that waits.
+ */
+export const vJobLink = v.object({
+    job: v.string(),
+    state: v.nullable(v.picklist([
+        'WAITING',
+        'RUNNING',
+        'SUCCEEDED',
+        'FAILED',
+        'STOPPED'
+    ])),
+    on: v.picklist([
+        'succeeded',
+        'ended',
+        'failed'
+    ]),
+    holds: v.nullable(v.boolean())
+});
+
+/**
  * The state of a job.
  */
 export const vJobStatus = v.object({
@@ -642,7 +662,10 @@ export const vJobStatus = v.object({
     priority: v.pipe(v.number(), v.integer()),
     queuePlace: v.nullable(v.pipe(v.number(), v.integer())),
     startsWithin: v.nullable(v.pipe(v.number(), v.integer())),
-    latestEndTime: v.nullable(v.pipe(v.number(), v.integer()))
+    latestEndTime: v.nullable(v.pipe(v.number(), v.integer())),
+    dependencies: v.array(vJobLink),
+    dependents: v.array(vJobLink),
+    dependentCount: v.pipe(v.number(), v.integer())
 });
 
 /**

@@ -9,7 +9,8 @@ import { JobPortsView } from '../access/jobPortsView';
 import { runningTasks } from '../access/tasks';
 import { TextButton } from '../buttons';
 import { startsIn } from '../forecast';
-import { stateLabel } from '../states';
+import { JobLink } from '../generated/types.gen';
+import { stateLabel, stateWord } from '../states';
 import { LocalTime } from '../times';
 import { runAgain } from './actions';
 import { durationWords, endSentences, exitWords, since } from './facts';
@@ -49,9 +50,59 @@ export function JobHead(props: IJobPageProps & { known: IKnownJob }): React.Reac
           {status.waitingReason} {startsIn(status.startsWithin, trans)}
         </p>
       )}
+      <Links
+        title={trans.__('Starts after:')}
+        links={status.dependencies}
+        count={status.dependencies.length}
+        {...{ user: model.name.user, onOpen: props.onOpen, trans }}
+      />
+      <Links
+        title={trans.__('Jobs that start after it:')}
+        links={status.dependents}
+        count={status.dependentCount}
+        {...{ user: model.name.user, onOpen: props.onOpen, trans }}
+      />
       <End known={known} trans={trans} />
       <Ports user={model.name.user} known={known} access={props.access} trans={trans} />
     </section>
+  );
+}
+
+interface ILinksProps extends Pick<IJobPageProps, 'onOpen' | 'trans'> {
+  title: string;
+  links: readonly JobLink[];
+  /** How many there are, of which the first are in `links`. */
+  count: number;
+  user: string;
+}
+
+/** Jobs that the job waits for, or that wait for it: each leads to its page, unless it is deleted. */
+function Links({ title, links, count, user, onOpen, trans }: ILinksProps): React.ReactElement | null {
+  const ends = {
+    succeeded: trans.__('on success'),
+    ended: trans.__('however it ends'),
+    failed: trans.__('on failure')
+  };
+  if (links.length === 0) {
+    return null;
+  }
+  return (
+    <p className="pai-Job-links">
+      <span>{title}</span>
+      {links.map(({ job, on, state }, index) => (
+        <span key={index}>
+          {state === null ? (
+            job
+          ) : (
+            <button type="button" className="pai-LinkButton" onClick={() => onOpen({ name: job, user })}>
+              {job}
+            </button>
+          )}{' '}
+          ({ends[on]}): {state === null ? trans.__('deleted') : stateWord(state, trans)}
+        </span>
+      ))}
+      {count > links.length && <span>{trans.__('and %1 more', count - links.length)}</span>}
+    </p>
   );
 }
 
