@@ -230,3 +230,39 @@ async def test_a_page_says_what_the_list_knows_before_the_scheduler_has_answered
     await expect(page.get_by_role("tab", name="Logs")).to_be_visible()
     # nothing of it was asked without need
     assert not any("/attempts" in url and "tasks=0" not in url for url in asked)
+
+
+async def test_a_job_is_written_to_start_after_another_and_their_pages_lead_to_each_other(
+    page: Page, scheduler: RunningScheduler
+) -> None:
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("prepare", "sleep 3600"))
+        await page.locator(".jp-LauncherCard", has_text="New PAI job").click()
+        editor = page.locator(".pai-JobEditor")
+        submit = editor.get_by_role("region", name="Submit")
+        await editor.get_by_label("Job name").fill("train")
+        await editor.get_by_label("Command").fill("true")
+        await editor.get_by_text("More: storage folders").click()
+        after = editor.get_by_label("Start after")
+        await after.fill("prepare, nobodys")
+        await expect(editor.get_by_role("alert")).to_contain_text("no job named nobodys")
+        await after.press("Tab")
+        await submit.get_by_role("button", name="Job to wait for").click()
+        await expect(after).to_be_focused()
+        await after.fill("prepare:ended")
+        await expect(submit).to_contain_text("Waiting for job prepare to end.")
+        await page.screenshot(path=ARTEFACTS / "editor-after.png")
+        await submit.get_by_role("button", name="Submit job").click()
+
+        train = page.get_by_role("region", name="State of “train”")
+        await expect(train).to_contain_text("Waiting: for other jobs")
+        await expect(train).to_contain_text("Waiting for job prepare to end.")
+        await expect(train).to_contain_text("Starts after:prepare (however it ends): ")
+        await page.screenshot(path=ARTEFACTS / "job-after.png")
+        await train.get_by_role("button", name="prepare").click()
+        prepare = page.get_by_role("region", name="State of “prepare”")
+        await expect(prepare).to_contain_text("Jobs that start after it:train (however it ends): Waiting")
+        await alice.stop("alice", "prepare")
+        await prepare.get_by_role("button", name="train").click()
+        await expect(train).to_contain_text("Succeeded")
+        await expect(train).to_contain_text("prepare (however it ends): Stopped")
