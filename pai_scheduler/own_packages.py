@@ -41,7 +41,8 @@ _PROGRAM = """\
 {mark}
 import sys
 from {module} import {name}
-sys.exit({call}())
+if __name__ == "__main__":
+    sys.exit({call}())
 """
 
 

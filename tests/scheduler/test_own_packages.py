@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -73,6 +74,11 @@ def test_programs_of_the_base_see_it_but_for_those_that_serve(own: OwnPackages, 
     names = {file.name for file in (own.folder / "bin").iterdir()}
     assert names >= {"pip", "pip3", "ipython", "python", "python3", "activate"}
     assert not names & {"jupyter", "jupyter-lab", "jupyterhub-singleuser", "pai", "pai-singleuser"}
+
+
+def test_a_program_of_the_base_may_start_processes_that_load_it_again(own: OwnPackages) -> None:
+    # as `spawn` of multiprocessing does, and with it `dask worker`
+    runpy.run_path(str(own.folder / "bin" / "ipython"), run_name="__mp_main__")
 
 
 def test_what_was_removed_or_is_of_another_time_is_made_again(own: OwnPackages, tmp_path: Path) -> None:
