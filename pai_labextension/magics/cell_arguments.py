@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pai_scheduler.client.calls.demand import Demand
+from pai_scheduler.job.after import read_entry
 
 from ..messages import msg
 
@@ -45,6 +46,16 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
         type=_variable,
         help=msg("a variable of the environment; may be given several times").in_locale(locale),
     )
+    parser.add_argument(
+        "--after",
+        metavar="JOB[:ON]",
+        action="append",
+        type=read_entry,
+        help=msg(
+            "start once this job of yours has succeeded, or ended as ON says: succeeded, ended or failed; "
+            "may be given several times"
+        ).in_locale(locale),
+    )
     for option, about in (
         ("--send", msg("variables of this notebook that the cell needs: x,y")),
         ("--get", msg("variables that come back from it; of several tasks, a list of each one's")),
@@ -67,6 +78,7 @@ def demand_of(options: argparse.Namespace) -> Demand:
         python=options.python or "",
         code=options.code,
         env=dict(options.env or ()),
+        after=options.after or (),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -38,6 +38,12 @@ def read_entry(text: str) -> str | dict[str, str]:
     """Read `JOB` or `JOB:ON` as an entry of `extras.after`; whether it is right, the schema knows."""
     job, colon, on = text.partition(":")
     return {"job": job.strip(), "on": on.strip()} if colon else job.strip()
+
+
+def read_entries(after: str | Mapping[str, str] | Iterable[str | Mapping[str, str]]) -> list[Any]:
+    """Return `extras.after` for one job or several, each as `JOB`, `JOB:ON` or an entry."""
+    several = [after] if isinstance(after, str | Mapping) else after
+    return [read_entry(one) if isinstance(one, str) else dict(one) for one in several]
 
 
 def entry_text(entry: object) -> str | None:

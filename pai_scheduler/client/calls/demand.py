@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class Demand:
 
     `image`: empty: that of the notebook server in which this runs. `python`: the Python of the image, empty:
     the one that runs here where the image is the same, else `python3`. `code`: a folder whose code goes
-    along. `name`: what the job's name begins with.
+    along. `name`: what the job's name begins with. `after`: the jobs that it waits for, as `extras.after`.
     """
 
     gpus: int = 0
@@ -61,6 +61,7 @@ class Demand:
     code: Path | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, Any] = field(default_factory=dict)
+    after: Sequence[str | Mapping[str, str]] = ()
 
 
 def make_job(
@@ -86,6 +87,8 @@ def make_job(
         enter = packages.entering() if packages else f"pai_python={shlex.quote(sys.executable)}\n"
         at_home = _home(place, packages)
         env, extras = {**at_home[0], **env}, {**at_home[1], **extras}
+    if demand.after:
+        extras["after"] = [*extras.get("after", ()), *demand.after]
     task = {
         "cpuNumber": demand.cpus,
         "memoryMB": demand.memory_mb,

@@ -6,13 +6,14 @@ import asyncio
 import copy
 import functools
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from pai_scheduler.client.blocking import Conversation, start
+from pai_scheduler.job.after import read_entries
 from pai_scheduler.job.messages import msg
 
 from .demand import Demand
@@ -157,6 +158,7 @@ def remote(
     code: Path | str | None = ...,
     env: Mapping[str, str] = ...,
     extras: Mapping[str, Any] = ...,
+    after: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] = ...,
     output: bool = ...,
     url: str | None = ...,
     token: str | None = ...,
@@ -171,7 +173,9 @@ def remote(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
     `virtual_cluster`, `env` (variables) and `extras` (as in the job JSON); what is left out, the scheduler
     chooses. `image`: without one, that of the notebook server. It needs the same minor version of Python as
     here; `python` names that one in it. `code`: a folder whose code goes along and can be imported. `name`:
-    what the job's name begins with. `output`: whether a call shows what the function prints.
+    what the job's name begins with. `after`: jobs of yours that must end before the call starts, each by its
+    name (it must succeed) or as "NAME:ended" or "NAME:failed". `output`: whether a call shows what the
+    function prints.
     `url`, `token`: as of `Client`. `locale`: "en" or "zh_CN", in which errors are told.
     """
     demand, access, output = _read(options, Demand(), Access(locale=default_locale()), True)
@@ -193,6 +197,8 @@ def _read(
     given = {name: value for name, value in options.items() if name != "locale" or value is not None}
     if given.get("code") is not None:
         given["code"] = Path(given["code"])
+    if "after" in given:
+        given["after"] = read_entries(given["after"])
     ways = {field.name: given.pop(field.name) for field in fields(Access) if field.name in given}
     output = bool(given.pop("output", output))
     return replace(demand, **given), replace(access, **ways), output

@@ -25,6 +25,11 @@ def test_a_cell_may_ask_for_disk() -> None:
     assert demand_of(make_parser("en").parse_args(["--storage", "2"])).storage_gb == 2
 
 
+def test_a_cell_may_wait_for_jobs() -> None:
+    options = make_parser("en").parse_args(["--after", "prepare", "--after", "fetch:ended"])
+    assert demand_of(options).after == ["prepare", {"job": "fetch", "on": "ended"}]
+
+
 def test_of_several_tasks_each_line_says_whose_it_is_and_values_are_lists(kernel: Kernel) -> None:
     ran = kernel.run(
         "%%pai --role worker=2 --get rank\nimport os\nrank = int(os.environ['PAI_TASK_INDEX'])\n"

@@ -64,6 +64,35 @@ def test_a_call_prints_here_and_returns_what_the_function_returns(
     assert re.match(r"add_\w{8}: 100%\|.* 1/1 ", looks[-1])
 
 
+async def test_a_call_starts_after_the_jobs_that_it_names(on: Remote, alice: Client, tmp_path: Path) -> None:
+    def seen() -> bool:
+        return (tmp_path / "prepared").exists()
+
+    gate = tmp_path / "gate"
+    command = f"while ! [ -e {gate} ]; do sleep 0.1; done; touch {tmp_path}/prepared"
+    await alice.submit(hello_job("call-prepare", command))
+    extras = {"after": ["call-prepare"]}
+    waiting = on(seen, name="call-next", after="call-prepare:ended", extras=extras).submit()
+    while not (links := (await alice.job("alice", "call-prepare"))["jobStatus"]["dependents"]):  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+    assert [(link["on"], link["state"]) for link in links] == [("succeeded", "WAITING"), ("ended", "WAITING")]
+    assert not waiting.done()
+    gate.touch()
+    assert await asyncio.wrap_future(waiting) is True
+
+
+async def test_a_call_whose_turn_never_comes_says_for_which_job_it_waited(on: Remote, alice: Client) -> None:
+    await alice.submit(hello_job("call-first", "exec sleep 1000"))
+    waiting = on(len, name="call-last", after=["call-first"]).submit("four")
+    while not (await alice.job("alice", "call-first"))["jobStatus"]["dependents"]:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+    await alice.stop("alice", "call-first")
+    with pytest.raises(JobFailedError, match="Job call-first is STOPPED, and this one waited"):
+        await asyncio.wrap_future(waiting)
+    with pytest.raises(CallError, match="Not submitted: Job call-first is STOPPED"):
+        await on(len, after={"job": "call-first"}).aio("four")
+
+
 def test_a_coroutine_function_is_run_to_its_end(on: Remote) -> None:
     async def double(number: int) -> int:
         await asyncio.sleep(0)
