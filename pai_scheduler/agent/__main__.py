@@ -57,6 +57,11 @@ def main() -> int:
     except (OSError, OverflowError) as error:
         _log.error("Nobody can listen at %s, port %s: %s", options.listen, options.port, error)
         return 2
+    try:
+        options.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _log.error("The folder %s cannot be used (--folder): %s", options.folder, error)
+        return 2
     asyncio.run(_serve(options, tls, sockets))
     return 0
 
@@ -77,7 +82,6 @@ async def _serve(options: argparse.Namespace, tls: SSLContext, sockets: list[soc
             spare_networks=SPARE_NETWORKS,
         )
 
-    options.folder.mkdir(parents=True, exist_ok=True)
     # (in the agent's container / is on the disk of Docker's own files)
     host = EngineHost(make, options.folder, disks=(options.folder, Path("/")))
     server = HTTPServer(

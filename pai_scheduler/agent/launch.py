@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import sys
 import tarfile
 import time
@@ -25,6 +24,10 @@ import docker
 from docker.errors import NotFound
 from docker.models.containers import Container
 from docker.types import DeviceRequest, LogConfig, Mount
+
+from pai_scheduler.engine.docker.client import ERRORS, docker_client, own_container
+from pai_scheduler.engine.protocol import EngineError
+from pai_scheduler.engine.remote.defaults import ENDS
 
 NAME = "pai-agent"
 _LABEL = "pai.agent-plan"
@@ -40,12 +43,39 @@ def main() -> int:
     """See to it that the agent runs as it should; look after it until ended."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     signal.signal(signal.SIGTERM, _stop)
-    client = docker.DockerClient(base_url=f"unix://{_SOCKET}")
-    ensure(client, client.containers.get(socket.gethostname()), os.environ, _SECRET.read_bytes())
-    while client.containers.get(NAME).status in ("running", "restarting"):
-        time.sleep(_LOOK_SECONDS)
-    _log.error("the agent has ended; it is started again")
+    try:
+        with docker_client(f"unix://{_SOCKET}") as client:
+            ensure(client, own_container(client), os.environ, _SECRET.read_bytes())
+            why = look_after(client)
+    except (EngineError, *ERRORS, OSError) as error:
+        why = str(getattr(error, "explanation", None) or error)
+    _tell(why)
     return 1
+
+
+def look_after(client: docker.DockerClient) -> str:
+    """Stay as long as the agent runs, or is started again by Docker; return why it does not any more."""
+    told = ""
+    while True:
+        try:
+            agent = client.containers.get(NAME)
+        except NotFound:
+            return f"the container {NAME} was removed."
+        why = ""
+        if agent.status != "running":
+            # (its own last line says why it has ended)
+            said = agent.logs(tail=1).decode(errors="replace").strip()
+            why = f"exit code {agent.attrs['State']['ExitCode']}. {said}"
+        if agent.status not in ("running", "restarting"):
+            return why
+        if why != told:
+            told = why
+            _tell(why)
+        time.sleep(_LOOK_SECONDS)
+
+
+def _tell(why: str) -> None:
+    print(f"{ENDS}{why}" if why else "The agent runs again.", file=sys.stderr, flush=True)
 
 
 def ensure(

@@ -21,6 +21,9 @@ from typing import cast
 import docker
 import msgspec
 
+from pai_scheduler.engine.docker.client import ERRORS, own_container
+from pai_scheduler.engine.protocol import EngineError
+
 from .machine_report import NodeReport, PeerReport, look_at_machine
 
 PORT = 7948
@@ -89,12 +92,20 @@ def find_peers(service: str, count: int) -> list[str]:
 
 
 def main() -> int:
-    """Answer, ask, say what was found; stay until ended."""
+    """Answer, ask, say what was found; stay until ended. Return 1 after a line that says why it cannot."""
+    try:
+        return _look()
+    except (EngineError, *ERRORS) as error:
+        print(getattr(error, "explanation", None) or error, file=sys.stderr)
+        return 1
+
+
+def _look() -> int:
     serve()
     peers = find_peers(os.environ[SERVICE], int(os.environ[COUNT]) - 1)
     chosen = random.sample(peers, min(len(peers), MOST_PEERS))
     client = docker.DockerClient(base_url="unix:///var/run/docker.sock")
-    own_image = str(client.containers.get(socket.gethostname()).attrs["Image"])
+    own_image = str(own_container(client).attrs["Image"])
     machine = look_at_machine(client, os.environ[IMAGE], own_image)
     report = NodeReport(os.environ[NODE], machine, tuple(ask(peer) for peer in chosen))
     print(msgspec.json.encode(report).decode(), flush=True)

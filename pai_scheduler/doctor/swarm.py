@@ -14,7 +14,7 @@ from pai_scheduler.engine.remote.connection import AgentConnection, AgentRefused
 from pai_scheduler.engine.remote.tls import scheduler_tls
 from pai_scheduler.engine.swarm.agent_service import SERVICE
 from pai_scheduler.engine.swarm.everywhere import agents_plan
-from pai_scheduler.engine.swarm.joining import Member, members
+from pai_scheduler.engine.swarm.joining import Member, members, why_agents_end
 from pai_scheduler.job.messages import msg
 
 from . import judge
@@ -51,12 +51,14 @@ def look_at_nodes(
     probed = Probed()
     if image:
         probed = probe_nodes(client, image, active, docker_socket, seconds=_PROBE_SECONDS)
+    ended = why_agents_end(client)
     for member in sorted(wanted, key=lambda member: member.name):
-        yield f"{member.name} ({member.address})", _node(member, known, probed, image, agents)
+        why = ended.get(member.id, "")
+        yield f"{member.name} ({member.address})", _node(member, known, probed, image, agents, why)
 
 
 def _node(
-    member: Member, known: Mapping[str, Member], probed: Probed, image: str, agents: Agents
+    member: Member, known: Mapping[str, Member], probed: Probed, image: str, agents: Agents, ended: str
 ) -> Iterator[Finding]:
     if not member.ready:
         yield wrong(
@@ -89,6 +91,11 @@ def _node(
             msg("Docker does not give what was found on it: {error}", error=probed.unread),
             msg("Restart its Docker Engine: the Swarm no longer gets logs from a machine that was cut off."),
         )
+    elif member.id in probed.said:
+        yield wrong(
+            msg("What was started on it to look closer has failed: {error}", error=probed.said[member.id]),
+            msg("Put that right, and ask again."),
+        )
     elif member.id in probed.failures:
         yield wrong(
             msg(
@@ -100,10 +107,11 @@ def _node(
         )
     else:
         yield note(msg("It is paused or drained: nothing was started on it to look closer."))
-    yield asyncio.run(_agent_answers(member, agents))
+    yield asyncio.run(_agent_answers(member, agents, ended))
 
 
-async def _agent_answers(member: Member, agents: Agents) -> Finding:
+async def _agent_answers(member: Member, agents: Agents, ended: str) -> Finding:
+    """Judge whether the agent hears this scheduler. `ended`: why it does not run, in its own words."""
     port = agents.port
     if agents.credentials is None:
         return note(
@@ -114,6 +122,14 @@ async def _agent_answers(member: Member, agents: Agents) -> Finding:
         _, writer = await asyncio.wait_for(asyncio.open_connection(member.address, port), _CONNECT_SECONDS)
         writer.close()
     except (OSError, TimeoutError) as error:
+        if ended:
+            return wrong(
+                msg("Its agent does not run: {error}", error=ended),
+                msg(
+                    "Put that right: the Swarm starts it again by itself. All that it says: {command}",
+                    command=f"docker service logs {SERVICE}",
+                ),
+            )
         why = member.why or str(error) or msg("no answer")
         return wrong(
             msg("No agent answers at port {port}: {error}", port=port, error=why),

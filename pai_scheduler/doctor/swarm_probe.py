@@ -19,6 +19,7 @@ from .machine_report import NodeReport
 class Probed:
     """What came of it, by the ids of nodes: reports, why there is none, and each probe's address.
 
+    `said`: the last words of probes that failed.
     `unread`: Docker's words if it has not given all that the probes said.
     """
 
@@ -26,6 +27,7 @@ class Probed:
     failures: Mapping[str, str] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
     unread: str = ""
+    said: Mapping[str, str] = field(default_factory=dict)
 
 
 def probe_nodes(
@@ -49,7 +51,7 @@ def probe_nodes(
 
     outcome = run_everywhere(client, program, is_over, seconds=seconds)
     failures = {**outcome.unfinished, **outcome.failures}
-    return Probed(_reports(outcome), failures, outcome.addresses, outcome.unread)
+    return Probed(_reports(outcome), failures, outcome.addresses, outcome.unread, outcome.said)
 
 
 def _reports(outcome: Outcome) -> dict[str, NodeReport]:

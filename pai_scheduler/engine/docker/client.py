@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import docker
 import requests
-from docker.errors import DockerException
+from docker.errors import DockerException, NotFound
+from docker.models.containers import Container
+
+from pai_scheduler.engine.protocol import EngineError
+from pai_scheduler.job.messages import msg
 
 from .connection import DEFAULT_HOST, check_socket, check_version, silent_daemon
 
@@ -43,3 +48,19 @@ def check_docker(host: str | None = None) -> None:
     """Raise EngineError, with what to do, unless a daemon answers that is new enough."""
     with docker_client(host):
         pass
+
+
+def own_container(client: docker.DockerClient) -> Container:
+    """Return the container in which this program runs; EngineError where the daemon has none such."""
+    name = socket.gethostname()
+    try:
+        return client.containers.get(name)
+    except NotFound:
+        raise EngineError(
+            msg(
+                "The Docker Engine at {socket} of this node does not know this container ({name}): it is "
+                "another one than the Swarm's. Have the Swarm's own Docker Engine listen there.",
+                socket=DEFAULT_HOST.removeprefix("unix://"),
+                name=name,
+            )
+        ) from None

@@ -27,6 +27,8 @@ SECRET = Path("/run/secrets/program")
 DOCKER_SOCKET = _INNER_SOCKET = "/var/run/docker.sock"
 _LOOK_SECONDS = 0.5
 _REMOVE_SECONDS = 30.0
+#: Lines of each task in which its last words are looked for.
+_LAST_LINES = "3"
 #: The states in which a task of a Swarm has ended.
 _ENDED = frozenset({"failed", "rejected", "complete", "shutdown", "orphaned"})
 _NODE_DETAIL = "com.docker.swarm.node.id="
@@ -54,15 +56,17 @@ class Program:
 class Outcome:
     """By the ids of nodes: the lines that were printed, why the program has ended, its address.
 
-    `completed`: the nodes of `failures` on which it ended with 0. `unfinished`: what it did when its time was
-    over. `unread`: Docker's words if it does not give all lines, as for a node that was away from a Swarm
-    for a while (moby issue 35011): then its state is all that is known.
+    `completed`: the nodes of `failures` on which it ended with 0; `said`: its last words on the others, where
+    it had some. `unfinished`: what it did when its time was over. `unread`: Docker's words if it does not
+    give all lines, as for a node that was away from a Swarm for a while (moby issue 35011): then its state is
+    all that is known.
     """
 
     lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
     completed: frozenset[str] = frozenset()
+    said: Mapping[str, str] = field(default_factory=dict)
     unfinished: Mapping[str, str] = field(default_factory=dict)
     unread: str = ""
 
@@ -149,11 +153,32 @@ def _follow(
         completed = frozenset(_node(task) for task in tasks if task["Status"]["State"] == "complete")
         outcome = Outcome(lines, ended, addresses, completed, unread=unread)
         if is_over(outcome):
-            return outcome
+            return _with_last_words(service, outcome)
         if time.monotonic() > give_up:
             unfinished = {node: _state(task) for task in tasks if (node := _node(task)) and node not in ended}
-            return replace(outcome, unfinished=unfinished)
+            return _with_last_words(service, replace(outcome, unfinished=unfinished))
         time.sleep(_LOOK_SECONDS)
+
+
+def last_words(service: Service) -> dict[str, str]:
+    """Return the line that a service wrote to its standard error last, by node, of those that wrote some."""
+    written: dict[str, tuple[str, str]] = {}
+    log = service.logs(details=True, stderr=True, timestamps=True, tail=_LAST_LINES)
+    for line in b"".join(log).decode(errors="replace").splitlines():
+        time_written, _, rest = line.partition(" ")
+        details, _, text = rest.partition(" ")
+        node = next((part for part in details.split(",") if part.startswith(_NODE_DETAIL)), "")
+        # (lines of several tasks on a node are not in the order of time)
+        if node and text.strip():
+            written[node] = max(written.get(node, ("", "")), (time_written, text.strip()))
+    return {node.removeprefix(_NODE_DETAIL): text for node, (_, text) in written.items()}
+
+
+def _with_last_words(service: Service, outcome: Outcome) -> Outcome:
+    failed = outcome.failures.keys() - outcome.completed
+    if not failed:
+        return outcome
+    return replace(outcome, said={node: text for node, text in last_words(service).items() if node in failed})
 
 
 def _lines(service: Service) -> dict[str, list[str]]:

@@ -8,7 +8,10 @@ from typing import Any
 
 from docker import DockerClient
 
+from pai_scheduler.engine.remote.defaults import ENDS
+
 from .agent_service import SERVICE
+from .everywhere import last_words
 from .membership import check_manager
 
 
@@ -47,6 +50,15 @@ def members(client: DockerClient) -> dict[str, Member]:
     for task in sorted(tasks, key=lambda task: str(task["CreatedAt"])):
         newest[str(task.get("NodeID"))] = task
     return {str(node.id): _member(node.attrs, newest.get(str(node.id))) for node in client.nodes.list()}
+
+
+def why_agents_end(client: DockerClient) -> dict[str, str]:
+    """Return why agents do not run, in their own words, by the ids of the nodes on which they say so."""
+    for service in client.services.list(filters={"name": SERVICE}):
+        if service.name == SERVICE:
+            said = last_words(service)
+            return {node: line.removeprefix(ENDS) for node, line in said.items() if line.startswith(ENDS)}
+    return {}
 
 
 def _member(node: Mapping[str, Any], task: Mapping[str, Any] | None) -> Member:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,7 +13,8 @@ import pytest
 from docker.errors import NotFound
 from docker.models.containers import Container
 
-from pai_scheduler.agent.launch import NAME, ensure
+from pai_scheduler.agent.launch import NAME, ensure, look_after, main
+from pai_scheduler.engine.remote.defaults import ENDS
 
 SETTINGS = {
     "PAI_AGENT_FOLDER": "/var/lib/pai-agent",
@@ -36,6 +38,7 @@ class Agent:
     def __init__(self, node: Node, labels: dict[str, str]) -> None:
         self._node, self.labels, self.status = node, labels, "created"
         self.files: dict[str, tuple[int, bytes]] = {}
+        self.attrs = {"State": {"ExitCode": 2}}
 
     def put_archive(self, path: str, data: bytes) -> None:
         assert path == "/"
@@ -43,6 +46,10 @@ class Agent:
             for member in archive:
                 file = archive.extractfile(member)
                 self.files[member.name] = member.mode, file.read() if file is not None else b""
+
+    def logs(self, tail: int) -> bytes:
+        assert tail == 1
+        return b"ERROR The port is taken.\n"
 
     def start(self) -> None:
         self.status = "running"
@@ -126,6 +133,34 @@ def test_an_agent_that_has_ended_is_made_anew(node: Node) -> None:
     agent = node.ensure()
     agent.status = "exited"
     assert node.ensure() is not agent
+
+
+def test_an_agent_that_docker_starts_again_and_again_says_why_until_it_runs(
+    node: Node, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = node.ensure()
+    states = iter(["restarting", "restarting", "running", "restarting", "exited"])
+    time = SimpleNamespace(sleep=lambda _: setattr(agent, "status", next(states)))
+    monkeypatch.setattr("pai_scheduler.agent.launch.time", time)
+    assert look_after(cast("Any", node)) == "exit code 2. ERROR The port is taken."
+    said = f"{ENDS}exit code 2. ERROR The port is taken."
+    assert capsys.readouterr().err.splitlines() == [said, "The agent runs again.", said]
+
+
+def test_an_agent_that_somebody_removes_is_said_to_be(node: Node) -> None:
+    node.ensure()
+    node.agent = None
+    assert look_after(cast("Any", node)) == "the container pai-agent was removed."
+
+
+def test_without_a_docker_engine_the_last_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pai_scheduler.agent.launch._SOCKET", str(tmp_path / "docker.sock"))
+    monkeypatch.setattr("pai_scheduler.agent.launch.signal.signal", lambda *_: None)
+    assert main() == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith(f"{ENDS}There is no Docker socket at {tmp_path}/docker.sock.")
 
 
 def test_where_docker_gives_gpus_the_agent_may_ask_nvml_for_all_and_compute_on_none(node: Node) -> None:

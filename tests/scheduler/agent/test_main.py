@@ -88,3 +88,10 @@ async def test_a_port_that_is_taken_is_named(tmp_path: Path, credentials: Path) 
         port = str(taken.getsockname()[1])
         line = await refused("--credentials", str(credentials), "--port", port, "--folder", str(tmp_path))
     assert f"Nobody can listen at 127.0.0.1, port {port}: " in line
+
+
+async def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path, credentials: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = str(tmp_path / "file" / "agent")
+    line = await refused("--credentials", str(credentials), "--port", str(free_port()), "--folder", folder)
+    assert f"The folder {folder} cannot be used (--folder): " in line

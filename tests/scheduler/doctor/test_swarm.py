@@ -128,6 +128,19 @@ def test_an_image_that_no_node_gets_is_said_with_dockers_reason(
     assert "WRONG The image 127.0.0.1:9/nothing:1 does not start on it: " in places["node-b"]
 
 
+def test_a_socket_that_leads_to_another_docker_engine_is_said_in_the_words_of_what_failed(
+    doctor: Doctor, three_nodes: Swarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "pai_scheduler.engine.swarm.everywhere.DOCKER_SOCKET", f"{three_nodes.folder}/node-a/docker.sock"
+    )
+    code, places = doctor("--node", "node-b")
+    assert code == 1
+    said = "has failed: The Docker Engine at /var/run/docker.sock of this node does not know"
+    assert said in places["node-b"]
+    assert "registry" not in places["node-b"]
+
+
 def test_a_name_that_no_node_has_is_refused(
     three_nodes: Swarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,12 +12,14 @@ from pathlib import Path
 import docker
 import pytest
 
+from pai_scheduler.doctor.swarm import Agents, look_at_nodes
 from pai_scheduler.engine.protocol import Ended, Started
 from pai_scheduler.engine.remote.certificates import Authority
 from pai_scheduler.engine.remote.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
 from pai_scheduler.engine.remote.tls import scheduler_tls
 from pai_scheduler.engine.swarm.agent_service import SERVICE, AgentPlan, deploy
 from pai_scheduler.engine.swarm.engine import SwarmEngine
+from pai_scheduler.engine.swarm.joining import members, why_agents_end
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.lab import Lab
 from tests.testbed.docker import client
@@ -108,6 +110,24 @@ async def test_the_agent_comes_to_every_node_and_stays_when_its_node_is_drained(
     finally:
         await lab.clean()
         await engine.close()
+
+
+async def test_an_agent_that_cannot_work_says_why_and_the_doctor_shows_it(
+    three_nodes: Swarm, plan: AgentPlan, authority: Authority, tmp_path: Path
+) -> None:
+    other = f"{three_nodes.folder}/node-a/docker.sock"
+    await asyncio.to_thread(deploy, replace(plan, docker_socket=other), authority, three_nodes.manager.host)
+    with client(three_nodes.manager.host) as manager:
+        (node_b,) = (member for member in members(manager).values() if member.name == "node-b")
+        async with asyncio.timeout(90):
+            while not (why := (await asyncio.to_thread(why_agents_end, manager)).get(node_b.id)):  # noqa: ASYNC110
+                await asyncio.sleep(0.5)
+        credentials = authority.scheduler().write(tmp_path / "credentials")
+        agents = Agents("", PORT, tmp_path, credentials)
+        ((_, findings),) = look_at_nodes(manager, agents, "node-b")
+        said = [str(finding.text) for finding in await asyncio.to_thread(list, findings)]
+    assert why.startswith("The Docker Engine at /var/run/docker.sock of this node does not know this")
+    assert any(text.startswith("Its agent does not run: The Docker Engine at") for text in said)
 
 
 @pytest.mark.long

@@ -37,8 +37,8 @@ class Thing:
             raise refusal(self._refusals.pop(0))
         self._swarm.things.remove(self)
 
-    def logs(self, **_: object) -> list[bytes]:
-        return self._swarm.printed
+    def logs(self, *, stderr: bool = False, **_: object) -> list[bytes]:
+        return self._swarm.complained if stderr else self._swarm.printed
 
 
 class PlayedSwarm:
@@ -48,6 +48,7 @@ class PlayedSwarm:
         self._answers, self._create_fails = list(answers), create_fails
         self.things: list[Thing] = []
         self.printed: list[bytes] = []
+        self.complained: list[bytes] = []
         self.made: dict[str, Any] = {}
         self.services = SimpleNamespace(list=self._lister("service"), create=self._make_service)
         self.secrets = SimpleNamespace(list=self._lister("secret"), create=self._maker("secret"))
@@ -152,6 +153,23 @@ def test_what_was_printed_is_parted_by_node_in_its_order() -> None:
     ]
     found = run_everywhere(swarm.client, PROGRAM, lambda _: True, seconds=60)
     assert found.lines == {"1": ["one two", "\N{REPLACEMENT CHARACTER} four"], "2": ["three"]}
+
+
+def test_of_those_that_fail_the_last_words_are_known() -> None:
+    swarm = PlayedSwarm(
+        [task("1", "failed", "task: non-zero exit (1)"), task("2", "complete", message="finished")]
+    )
+    details = "com.docker.swarm.node.id={},com.docker.swarm.task.id=t"
+    # (two tasks on a node: the lines of the later one came first)
+    swarm.complained = [
+        b"2026-11-28T10:00:02.000000000Z %b The socket is another engine's.\n" % details.format(1).encode(),
+        b"2026-11-28T10:00:01.000000000Z %b Something else.\n" % details.format(1).encode(),
+        b"2026-11-28T10:00:03.000000000Z %b A warning.\n" % details.format(2).encode(),
+        b"error from daemon in stream: incomplete log stream\n",
+    ]
+    found = run_everywhere(swarm.client, PROGRAM, lambda outcome: bool(outcome.failures), seconds=60)
+    assert found.failures["1"] == "task: non-zero exit (1)"
+    assert found.said == {"1": "The socket is another engine's."}
 
 
 def test_dockers_own_words_are_no_programs() -> None:

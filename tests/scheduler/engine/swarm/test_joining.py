@@ -9,8 +9,9 @@ import pytest
 from docker import DockerClient
 
 from pai_scheduler.engine.protocol import EngineError
+from pai_scheduler.engine.remote.defaults import ENDS
 from pai_scheduler.engine.swarm.agent_service import SERVICE
-from pai_scheduler.engine.swarm.joining import Member, join_command, members
+from pai_scheduler.engine.swarm.joining import Member, join_command, members, why_agents_end
 
 OWN = {"NodeID": "me", "Addr": "192.0.2.1:2377"}
 OTHER = {"NodeID": "other", "Addr": "192.0.2.9:2377"}
@@ -25,6 +26,7 @@ class Manager:
         self._services, self._managers = services if services is not None else [SERVICE], managers or [OWN]
         self.tasks: list[dict[str, Any]] = []
         self.manages = True
+        self.said: list[bytes] = []
         self.swarm = SimpleNamespace(
             reload=lambda: None, attrs={"JoinTokens": {"Manager": "for-managers", "Worker": "for-workers"}}
         )
@@ -52,7 +54,7 @@ class Manager:
     def _list_services(self, filters: dict[str, str]) -> list[SimpleNamespace]:
         # (as Docker does: every name that begins so)
         found = [name for name in self._services if name.startswith(filters["name"])]
-        return [SimpleNamespace(name=name) for name in found]
+        return [SimpleNamespace(name=name, logs=lambda **_: self.said) for name in found]
 
     @staticmethod
     def _node(number: str, state: str) -> SimpleNamespace:
@@ -101,6 +103,20 @@ def test_what_keeps_an_agent_back_is_said() -> None:
     manager.has_task("1", "2026-11-22T10:00:02Z", "rejected", "no such image")
     found = members(manager.client)["1"]
     assert (found.works, found.agent, found.why) == (False, "rejected", "no such image")
+
+
+def test_why_an_agent_does_not_run_is_what_its_service_says_last() -> None:
+    manager = Manager()
+    manager.said = [
+        f"2026-11-22T10:00:0{second}Z com.docker.swarm.node.id={node} {text}\n".encode()
+        for node, second, text in [
+            (1, 1, f"{ENDS}another engine."),
+            (2, 1, f"{ENDS}another engine."),
+            (2, 2, "INFO the agent is started"),
+        ]
+    ]
+    assert why_agents_end(manager.client) == {"1": "another engine."}
+    assert why_agents_end(Manager(services=[]).client) == {}
 
 
 @pytest.mark.parametrize("services", [[], [f"{SERVICE}-of-somebody-else"]])
