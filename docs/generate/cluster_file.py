@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pai_scheduler.cluster.definition import (
+    DEFAULT_GRACE_SECONDS,
     DEFAULT_JOBS_PER_USER,
+    DEFAULT_MAX_GRACE_SECONDS,
     DEFAULT_MAX_MOUNT_GB,
     DEFAULT_MIN_FREE_MB,
     DEFAULT_OVERTAKE_LIMIT,
     DEFAULT_SCHEDULES_PER_USER,
     DEFAULT_STORAGE_GB,
     DEFAULT_STREAMS_PER_USER,
+    LONGEST_GRACE_SECONDS,
     LogKeeping,
     parse_definition,
 )
@@ -74,12 +77,24 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             "how long before [maintenance](scheduler.md#plan-maintenance) nothing that has no time limit "
             "starts on its machines",
         ),
+        "terminationGraceSeconds": (
+            DEFAULT_GRACE_SECONDS,
+            "how long a task that is being stopped may take to end by itself, where its job does not say "
+            "(`extras.terminationGraceSeconds`, [more](../users/states-and-exit-codes.md#time-to-end))",
+        ),
         "minFreeMB": (
             DEFAULT_MIN_FREE_MB,
             "what is to stay free on the data folder's disk, at most a twentieth of it: below it no jobs are "
             "accepted, below half of it what fills the disk is ended ([more](scheduler.md#a-full-disk)); "
             "0: nothing of this. On each other machine of a Swarm as much is to stay free: below it nothing "
             "new comes there, below half of it the task that fills its disk is ended",
+        ),
+    },
+    "limits": {
+        "terminationGraceSeconds": (
+            DEFAULT_MAX_GRACE_SECONDS,
+            f"the most that a job may name ({LONGEST_GRACE_SECONDS:,} at most); one that is lowered cuts "
+            "what jobs have named before",
         ),
     },
     "virtualClusters": {
@@ -143,6 +158,7 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
 _PROBES: Mapping[str, Mapping[str, Any]] = {
     "nodes": {"nodes": [{"?": 0}]},
     "defaults": {"defaults": {"?": 0}},
+    "limits": {"limits": {"?": 0}},
     "virtualClusters": {"virtualClusters": {"default": {"?": 0}}},
     "sharedFolders": {"sharedFolders": [{"?": 0}]},
 }

@@ -43,6 +43,8 @@ def facts(locale: str) -> Mapping[str, Any]:
         "longest_delay": _seconds(retry.LONGEST_DELAY_MS),
         "long_run": _seconds(retry.LONG_RUN_MS),
         "conflict_delay": [_seconds(delay) for delay in retry.CONFLICT_DELAY_MS],
+        "grace_seconds": CoreSettings().grace_seconds,
+        "max_grace_seconds": CoreSettings().max_grace_seconds,
         "hold_days": CoreSettings().debug_hold_seconds // 86400,
         "own_signals": _codes(table.Behavior.NON_TRANSIENT),
         "foreign_signals": _codes(table.Behavior.TRANSIENT_NORMAL),

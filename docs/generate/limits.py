@@ -34,7 +34,7 @@ def facts(_locale: str) -> Mapping[str, Any]:
         "share_every_seconds": EVERY_MS // 1000,
         "most_reservations": MOST_RESERVATIONS,
         "most_ahead": MOST_AHEAD,
-        "grace_seconds": f"{CoreSettings().kill_grace_seconds:g}",
+        "grace_seconds": CoreSettings().grace_seconds,
         "preempted": PREEMPTED,
         "reasons": list(reasons()),
     }

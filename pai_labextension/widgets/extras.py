@@ -74,6 +74,12 @@ class ExtrasFields(widgets.VBox):
                 help_text=extras_label(say, "after").help,
                 placeholder=say("no other job (not given); for example: {example}", example=_EXAMPLE),
             ),
+            "terminationGraceSeconds": IntegerField(
+                say("Time to end (s)"),
+                editing("terminationGraceSeconds"),
+                help_text=extras_label(say, "terminationGraceSeconds").help,
+                placeholder=say("that of the cluster, mostly 10 (not given)"),
+            ),
             "preemptible": CheckField(
                 say("May be stopped for others and queued again; only such a job borrows what is idle"),
                 # yes is what a job without a word about it means

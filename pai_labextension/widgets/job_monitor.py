@@ -78,6 +78,13 @@ class JobMonitor(TopWidget):
             say("Stop job"), icon="stop", style="danger", on_click=lambda: self._ask_to_stop(True)
         )
         self.stop_yes = button(say("Yes, stop it"), style="danger", on_click=self._start_stop)
+        self.kill_button = button(
+            say("Kill now"),
+            icon="bolt",
+            style="danger",
+            tooltip=say("Its tasks are being stopped: give them no more time to end by themselves"),
+            on_click=self._start_kill,
+        )
         stop_no = button(say("Let it run"), on_click=lambda: self._ask_to_stop(False))
         question = widgets.Label(say("Stop this job and all its tasks?"))
         self._confirm = widgets.HBox([question, self.stop_yes, stop_no])
@@ -99,6 +106,7 @@ class JobMonitor(TopWidget):
             self.history,
             self._stop_row,
             self._confirm,
+            self.kill_button,
             self.results_button,
         ):
             show(part, False)
@@ -111,7 +119,7 @@ class JobMonitor(TopWidget):
                 self.ending,
                 self.tasks,
                 self.history,
-                widgets.HBox([self.results_button, self._stop_row]),
+                widgets.HBox([self.results_button, self._stop_row, self.kill_button]),
                 self._results_place,
                 self.logs,
                 self.usage,
@@ -152,11 +160,11 @@ class JobMonitor(TopWidget):
             return self.say("Looking for the job {name} …", name=self.name)
         return show_job(self.detail, self.say.locale)
 
-    async def stop(self) -> None:
-        """Stop the job, without asking again."""
+    async def stop(self, *, now: bool = False) -> None:
+        """Stop the job, without asking again; `now`: its tasks get no time to end by themselves."""
         self._ask_to_stop(False)
         try:
-            await self.client.stop(await self._owner(), self.name)
+            await self.client.stop(await self._owner(), self.name, force=now)
         except (ApiError, UnreachableError) as error:
             self._tell(notice(self.say("Not stopped: {error}", error=error), "error"))
             return
@@ -227,6 +235,9 @@ class JobMonitor(TopWidget):
     def _start_stop(self) -> None:
         self._background.spawn(self.stop(), "pai-stop")
 
+    def _start_kill(self) -> None:
+        self._background.spawn(self.stop(now=True), "pai-kill")
+
     def _start_results(self) -> None:
         self._background.spawn(self.show_results(), "pai-results")
 
@@ -271,7 +282,9 @@ class JobMonitor(TopWidget):
         self._show(self.tasks, job_view.tasks(self.say, roles, self._port_link))
         self._show(self.history, attempts_view.history(self.say, attempts, ended))
         self._show(self.ending, job_view.ending(self.say, detail, ""))
-        show(self._stop_row, not ended)
+        ending = detail["jobStatus"]["subState"] == "ENDING"
+        show(self._stop_row, not ended and not ending)
+        show(self.kill_button, ending)
         show(self.results_button, True)
         if ended:
             show(self.activity, False)

@@ -86,6 +86,9 @@ def head(say: Language, detail: JobDetail, attempts: list[AttemptInfo], held_unt
         lines.append(escape(say.of(starts_in(status["startsWithin"]))))
     if status["latestEndTime"] is not None:
         lines.append(with_time(say("Ends at the latest: {time}", time=PLACE), status["latestEndTime"]))
+    if status["endingUntil"] is not None:
+        text = say("Its tasks have until {time} to end by themselves.", time=PLACE)
+        lines.append(with_time(text, status["endingUntil"]))
     return "<br>".join(lines)
 
 

@@ -270,7 +270,9 @@ class ExecutionTypeHandler(ApiHandler):
         "jobs",
         "Stop a job",
         _DONE,
-        description="Stopping an ended job, and starting one that has not ended, changes nothing.",
+        description="Stopping an ended job, and starting one that has not ended, changes nothing. The tasks "
+        "of a stopped job have time to end by themselves (`extras.terminationGraceSeconds`): `force` kills "
+        "them at once, also when the job is being stopped already.",
         body=Body(Execution),
         refusals=[NO_JOB, CONFLICT],
     )
@@ -279,7 +281,12 @@ class ExecutionTypeHandler(ApiHandler):
         asked = read_object(self.request)
         value = asked.get("value")
         if value == "STOP":
-            await self.service.jobs.stop(self.principal, user, name, read_reason(asked.get("reason", "")))
+            reason, force = read_reason(asked.get("reason", "")), asked.get("force", False)
+            # (old clients write a form, whose values are texts)
+            if force not in (True, False, "true", "false"):
+                message = msg("force must be true or false.")
+                raise invalid_parameters(message, [SpecError("$.force", message)])
+            await self.service.jobs.stop(self.principal, user, name, reason, force=force in (True, "true"))
         elif value == "START":
             job = await self.service.jobs.get(self.principal, user, name)
             if job.is_decided:

@@ -286,6 +286,7 @@ class Presenter:
             "dependencies": [_link(link) for link in outlook.links.dependencies],
             "dependents": [_link(link) for link in outlook.links.dependents],
             "dependentCount": outlook.links.dependent_count,
+            "endingUntil": job.ending_until,
         }
 
     def _task_roles(self, job: Job, attempt: Attempt | None) -> dict[str, models.TaskRoleStatus]:

@@ -146,9 +146,12 @@ class Client(Connections):
         """List a job's attempts, oldest first."""
         return await self._read(list[AttemptInfo], "GET", f"{_job(user, name)}/attempts")
 
-    async def stop(self, user: str, name: str, *, reason: str | None = None) -> None:
-        """Stop a job, and tell its user why; stopping an ended one is no error."""
-        body = _present(value="STOP", reason=reason)
+    async def stop(self, user: str, name: str, *, reason: str | None = None, force: bool = False) -> None:
+        """Stop a job, and tell its user why; stopping an ended one is no error.
+
+        `force`: kill its tasks at once, also where they are being stopped already.
+        """
+        body = _present(value="STOP", reason=reason, force=force or None)
         await self._send("PUT", f"{_job(user, name)}/executionType", json=body)
 
     async def delete(self, user: str, name: str) -> None:

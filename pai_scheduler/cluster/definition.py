@@ -26,11 +26,16 @@ _RACK = re.compile(r"[A-Za-z0-9._/-]{1,64}")
 
 #: how often a waiting job may be overtaken before resources are kept for it
 DEFAULT_OVERTAKE_LIMIT = 20
-#: how long a failed task of a debugged job keeps its container
 DEFAULT_MAX_MOUNT_GB = 20
+#: how long a failed task of a debugged job keeps its container
 DEFAULT_DEBUG_HOLD_SECONDS = 7 * 24 * 3600
 #: how long before maintenance nothing without a time limit starts on its machines
 DEFAULT_MAINTENANCE_NOTICE_SECONDS = 24 * 3600
+#: seconds between SIGTERM and SIGKILL: of a job that names none, and the most that one may name
+DEFAULT_GRACE_SECONDS = 10
+DEFAULT_MAX_GRACE_SECONDS = 600
+#: the highest limit that an administrator may set: what a job's JSON may name at all
+LONGEST_GRACE_SECONDS = 3600
 #: MB of the data folder's disk that are to stay free; 0: it is not watched
 DEFAULT_MIN_FREE_MB = 512
 #: jobs of one user that have not ended
@@ -172,16 +177,19 @@ class Definition:
     registries: Registries = field(default_factory=Registries)
     #: folders of the machines that tasks may be given
     shared_folders: tuple[SharedFolder, ...] = ()
+    #: seconds between SIGTERM and SIGKILL, where a job names none, and the most that count for any job
+    grace_seconds: int = DEFAULT_GRACE_SECONDS
+    max_grace_seconds: int = DEFAULT_MAX_GRACE_SECONDS
 
 
 def parse_definition(document: object) -> Definition:
     """Read the parsed YAML of a cluster file; DefinitionError where it is wrong. None: an empty file."""
-    places = ("nodes", "defaults", "virtualClusters", "registries", "sharedFolders")
+    places = ("nodes", "defaults", "limits", "virtualClusters", "registries", "sharedFolders")
     top = read_mapping(document if document is not None else {}, "", places)
     known = (
         *("storageGB", "storageRequestGB", "overtakeLimit", "debugHoldSeconds", "logs"),
         *("streamsPerUser", "jobsPerUser", "schedulesPerUser", "maxMountGB", "minFreeMB"),
-        "maintenanceNoticeSeconds",
+        *("maintenanceNoticeSeconds", "terminationGraceSeconds"),
     )
     defaults = read_mapping(top.get("defaults", {}), "defaults", known)
     nodes = [_node(entry, f"nodes[{i}]") for i, entry in enumerate(read_list(top.get("nodes", []), "nodes"))]
@@ -220,6 +228,7 @@ def parse_definition(document: object) -> Definition:
         default("maintenanceNoticeSeconds", DEFAULT_MAINTENANCE_NOTICE_SECONDS, 0),
         _registries(top.get("registries")),
         read_shared_folders(top.get("sharedFolders", [])),
+        *_grace(defaults, top.get("limits", {})),
     )
 
 
@@ -438,6 +447,24 @@ def _patience(fields: Mapping[str, Any], path: str) -> dict[str, int]:
         raise DefinitionError(f"{path}.promoteAfterHours", msg("At most {most} hours.", most=_MOST_HOURS))
     said = {"run_seconds": run, "promote_hours": promote}
     return {name: number for name, number in said.items() if number is not None}
+
+
+def _grace(defaults: Mapping[str, Any], document: object) -> tuple[int, int]:
+    """Read the default and the limit of jobs' termination grace, in seconds.
+
+    A limit below the usual default cuts it; a default that the file names itself must keep to the limit.
+    """
+    key = "terminationGraceSeconds"
+    limits = read_mapping(document, "limits", (key,))
+    most = read_number(limits, key, "limits.")
+    most = DEFAULT_MAX_GRACE_SECONDS if most is None else most
+    if most > LONGEST_GRACE_SECONDS:
+        raise DefinitionError(f"limits.{key}", msg("At most {most} seconds.", most=LONGEST_GRACE_SECONDS))
+    usual = read_number(defaults, key, "defaults.")
+    if usual is not None and usual > most:
+        text = msg("It must not be above limits.terminationGraceSeconds, which is {most}.", most=most)
+        raise DefinitionError(f"defaults.{key}", text)
+    return min(DEFAULT_GRACE_SECONDS, most) if usual is None else usual, most
 
 
 def _log_keeping(document: object) -> LogKeeping:

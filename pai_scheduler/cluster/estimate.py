@@ -27,8 +27,6 @@ MOST_AHEAD = 100
 MOST_LOOKS = 2000
 #: stands for the job that is asked about; no job has this id
 _ITSELF = ""
-#: ms until a job whose tasks are being stopped has ended: they have some seconds to go by themselves.
-STOPPING_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,7 +212,7 @@ def estimate_start(
     waiting.append(_Candidate(job_id, user, virtual_cluster, shape, None))
     play = _Play(state, now, waiting)
     for holding in state.holdings.values():
-        end = now + STOPPING_MS if holding.ending else ends(holding)
+        end = ends(holding)
         if end is not None:
             tasks = list(holding.tasks.values())
             play.expect(end, _Held(holding.user, holding.virtual_cluster, tasks, real=True))

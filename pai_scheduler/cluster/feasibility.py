@@ -12,6 +12,7 @@ from .amounts import describe
 from .demand import Demand
 from .diagnosis import missing, never_fits
 from .maintenance import Maintenance, in_words
+from .preemption import JobHolding
 from .quota import Bound, QuotaViolation
 from .shortages import named
 from .state import SchedulerState, Shape
@@ -30,7 +31,7 @@ class Feasibility:
     """What would happen to a gang, and why. `borrows`: it would hold more than its share guarantees.
 
     `violation`: the limit in the way, where it is one; `behind`: resources are free, but kept for others;
-    `preempts`: borrowing jobs are stopped for it.
+    `awaits`: the jobs whose end it waits for, where borrowing ones are stopped for it.
     """
 
     fits: Fits
@@ -38,7 +39,7 @@ class Feasibility:
     borrows: bool = False
     violation: QuotaViolation | None = None
     behind: bool = False
-    preempts: bool = False
+    awaits: Sequence[JobHolding] = ()
 
 
 def feasibility(
@@ -55,16 +56,16 @@ def feasibility(
     found = _look(dispatcher, user, cluster, shape)
     if found.fits is not Fits.LATER or found.borrows or found.violation is not None:
         return found
-    count = dispatcher.would_preempt(user, cluster, shape)
-    if not count:
+    awaits = dispatcher.would_preempt(user, cluster, shape)
+    if not awaits:
         return found
     text = counted(
         "it is guaranteed to virtual cluster {vc}: {count} borrowing job of others is stopped for it.",
         "it is guaranteed to virtual cluster {vc}: {count} borrowing jobs of others are stopped for it.",
         vc=cluster,
-        count=count,
+        count=sum(not holding.ending for holding in awaits),
     )
-    return replace(found, reason=text, preempts=True)
+    return replace(found, reason=text, awaits=awaits)
 
 
 def obstacle(dispatcher: SchedulerState, job_id: str) -> Feasibility:

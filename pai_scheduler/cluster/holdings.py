@@ -54,9 +54,11 @@ class Holdings(Mapping[str, JobHolding]):
         self._by_end.remove((holding.end_order, holding))
         holding.end_order = None
 
-    def end(self, holding: JobHolding) -> None:
-        """Know that a job's tasks are being stopped."""
+    def end(self, holding: JobHolding, until: int | None = None) -> None:
+        """Know that a job's tasks are being stopped; `until`: when it has ended at the latest, if known."""
         holding.ending = True
+        if until is not None:
+            holding.expected_end = until
         self._ending[holding.job_id] = holding
         self._reorder(holding)
 

@@ -278,12 +278,12 @@ class SchedulerState:
                 changed[place] = other
         return changed
 
-    def ending(self, job_id: str) -> None:
-        """Know that a job's tasks are being stopped."""
+    def ending(self, job_id: str, until: int | None = None) -> None:
+        """Know that a job's tasks are being stopped, and will have ended at `until` (ms) at the latest."""
         holding = self.holdings.get(job_id)
         if holding is not None:
             self.version += 1
-            self.holdings.end(holding)
+            self.holdings.end(holding, until)
             self._borrowing.change(holding, self._guarantee(holding.virtual_cluster))
 
     def expect(self, job_id: str, end: int | None) -> None:
@@ -435,15 +435,18 @@ class SchedulerState:
         # (the id only makes the order of equals the same every time)
         return sorted(found, key=lambda holding: (-holding.since, holding.job_id))
 
-    def would_preempt(self, user: str, cluster: str, shape: Shape) -> int:
-        """Count the borrowing jobs that are stopped for a gang within its guarantee; 0: that would not do."""
+    def would_preempt(self, user: str, cluster: str, shape: Shape) -> list[JobHolding]:
+        """List the jobs whose end a gang within its guarantee awaits, some of them stopped for it.
+
+        Empty: that would not do, or nobody need be stopped.
+        """
 
         def look() -> bool:
             return self.fits(user, cluster, shape, Bound.GUARANTEE) is True
 
         ends = [*self.holdings.ending, *self.borrowing_elsewhere(cluster)]
         needed = PreemptionPlanner(self.cluster, self.quota_accounting).needed(look, ends)
-        return 0 if needed is None else sum(not holding.ending for holding in needed)
+        return needed if needed and not all(holding.ending for holding in needed) else []
 
     def borrowing(self, cluster: str) -> list[JobHolding]:
         """List the jobs of a virtual cluster that hold what goes beyond its guarantee, oldest first.

@@ -143,7 +143,8 @@ class Submitted:
 class StopRequested:
     """A user (`by`) wants a job to end; with `delete`, to be forgotten afterwards.
 
-    `reason`: why, as whoever stops it says it; empty: they did not.
+    `reason`: why, as whoever stops it says it; empty: they did not. `force`: its tasks have no more time to
+    end by themselves, also where they are being stopped already.
     """
 
     time: int
@@ -151,6 +152,7 @@ class StopRequested:
     by: str
     delete: bool = False
     reason: str = ""
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ class LaunchAttempt:
 
 @dataclass(frozen=True, slots=True)
 class KillTask:
-    """End a task; give it `grace_seconds` after SIGTERM."""
+    """End a task: SIGTERM now, and SIGKILL at the time `until` (ms since the epoch), where it still runs."""
 
     task: TaskRef
-    grace_seconds: float
+    until: int
 
 
 @dataclass(frozen=True, slots=True)

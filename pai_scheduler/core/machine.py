@@ -13,7 +13,9 @@ from operator import attrgetter
 
 from pai_scheduler.cluster.definition import (
     DEFAULT_DEBUG_HOLD_SECONDS,
+    DEFAULT_GRACE_SECONDS,
     DEFAULT_MAINTENANCE_NOTICE_SECONDS,
+    DEFAULT_MAX_GRACE_SECONDS,
     DEFAULT_OVERTAKE_LIMIT,
     DEFAULT_STORAGE_GB,
     ShortestRemaining,
@@ -63,7 +65,9 @@ from .timers import Timer, Timers
 class CoreSettings:
     """What an administrator may set. Seconds and GB."""
 
-    kill_grace_seconds: float = 10.0
+    #: how long a task that is being stopped has to end by itself, where its job does not say; at most
+    grace_seconds: int = DEFAULT_GRACE_SECONDS
+    max_grace_seconds: int = DEFAULT_MAX_GRACE_SECONDS
     #: disk limit of a task that names none, and how much of it is reserved when it is placed
     default_storage_gb: int = DEFAULT_STORAGE_GB
     storage_request_gb: int = DEFAULT_STORAGE_REQUEST_GB
@@ -244,6 +248,13 @@ class Core:
         """Take in for how long an ended job had its resources."""
         self.durations.learn(user, spec, ran_ms, self.run_ms(spec))
 
+    def grace_ms(self, spec: JobSpec) -> int:
+        """Return for how long tasks that are being stopped may run on, in milliseconds: as the job says, at
+        most as the cluster allows now."""
+        asked = spec.termination_grace_seconds
+        usual, most = self.settings.grace_seconds, self.settings.max_grace_seconds
+        return 1000 * min(usual if asked is None else asked, most)
+
     def run_ms(self, spec: JobSpec) -> int | None:
         """Return how long an attempt may run, in milliseconds; None: it has no time limit."""
         seconds = self.run_seconds(spec)
@@ -322,6 +333,8 @@ class Core:
         job.doomed = job.doomed or event.delete
         outcome.jobs[job.id] = job
         if job.is_decided:
+            if event.force:
+                self._kill_now(job, event, outcome)
             return
         verdict = completion.stop_verdict(event.by, event.reason)
         data: dict[str, object] = {"by": event.by, "reason": event.reason}
@@ -332,8 +345,22 @@ class Core:
         elif job.attempt.verdict is not None:
             # its last tasks are being stopped already; how it came out stays, but no other attempt follows
             job.verdict, job.not_before = verdict, None
+            if event.force:
+                self._kill_now(job, event, outcome)
         else:
-            self._decide(job, job.attempt, verdict, event.time, outcome, told=True)
+            grace_ms = 0 if event.force else None
+            self._decide(job, job.attempt, verdict, event.time, outcome, told=True, grace_ms=grace_ms)
+
+    def _kill_now(self, job: Job, event: StopRequested, outcome: Outcome) -> None:
+        """Give the tasks of a job that is ending no more time."""
+        attempt = job.attempt
+        if attempt is None:
+            return
+        if attempt.ending_until is None or attempt.ending_until > event.time:
+            text = msg("{user} had its tasks killed at once.", user=event.by)
+            data: dict[str, object] = {"by": event.by, "force": True}
+            self._tell(outcome, job, event.time, "killed-at-once", text, attempt=attempt, data=data)
+        self._end_tasks(job, attempt, event.time, outcome)
 
     def _on_started(self, event: Started, outcome: Outcome) -> None:
         found = self._find(event.task)
@@ -511,7 +538,7 @@ class Core:
                 if task.held is None or task.state.ended:
                     continue
                 if task.held + self._hold_ms <= time:
-                    self._kill(task, outcome)
+                    self._kill(task, time + self.grace_ms(job.spec), outcome)
                 else:
                     self._limit_hold(job, task, outcome)
 
@@ -615,14 +642,14 @@ class Core:
         outcome: Outcome,
         *,
         told: bool = False,
+        grace_ms: int | None = None,
     ) -> None:
         """The attempt is decided: end what still runs, and the job with it unless another attempt follows.
 
-        `told`: a job event says already why.
+        `told`: a job event says already why. `grace_ms`: for how long its tasks may run on; None: as usual.
         """
         attempt.verdict = verdict
         outcome.attempts[job.id, attempt.number] = attempt
-        self.dispatcher.ending(job.id)
         self.timers.cancel(job.id)
         ran = time - attempt.launched if attempt.launched is not None else 0
         another = retry.retry_after(job, verdict, ran)
@@ -638,11 +665,20 @@ class Core:
             self._tell(outcome, job, time, "retry", event_texts.retried(verdict, another), attempt=attempt)
         job.enter(SubState.ENDING)
         outcome.jobs[job.id] = job
-        for task in attempt.tasks.values():
-            if not task.state.ended:
-                self._kill(task, outcome)
         if attempt.is_released:
             self._after_attempt(job, attempt, time, outcome)
+        else:
+            until = time + (self.grace_ms(job.spec) if grace_ms is None else grace_ms)
+            self._end_tasks(job, attempt, until, outcome)
+
+    def _end_tasks(self, job: Job, attempt: Attempt, until: int, outcome: Outcome) -> None:
+        """Have all tasks that still run stopped, and killed at `until` (ms)."""
+        attempt.ending_until = until
+        outcome.attempts[job.id, attempt.number] = attempt
+        self.dispatcher.ending(job.id, until)
+        for task in attempt.tasks.values():
+            if not task.state.ended:
+                self._kill(task, until, outcome)
 
     def _after_attempt(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
         """All tasks are over: let go of everything, then wait for the next attempt or be done."""
@@ -692,9 +728,15 @@ class Core:
             ending=attempt.verdict is not None,
             preempted=attempt.verdict is not None and attempt.verdict.exit_row == PREEMPTED,
         )
+        # (a held task whose time is over has none that is kept)
+        until = attempt.ending_until
+        if until is None:
+            until = job.latest + self.grace_ms(job.spec)
+        if attempt.verdict is not None:
+            self.dispatcher.ending(job.id, until)
         for task in attempt.tasks.values():
             if not task.state.ended and task.killing:
-                outcome.instructions.append(KillTask(task.ref, self.settings.kill_grace_seconds))
+                outcome.instructions.append(KillTask(task.ref, until))
             elif not task.state.ended and task.held is not None:
                 self._limit_hold(job, task, outcome)
         if attempt.launched is not None and attempt.verdict is None:
@@ -705,10 +747,10 @@ class Core:
         if attempt.verdict is None and any(task.started is None and not task.state.ended for task in tasks):
             outcome.instructions.append(LaunchAttempt(job.id, attempt.number))
 
-    def _kill(self, task: Task, outcome: Outcome) -> None:
+    def _kill(self, task: Task, until: int, outcome: Outcome) -> None:
         task.killing = True
         outcome.tasks[task.ref] = task
-        outcome.instructions.append(KillTask(task.ref, self.settings.kill_grace_seconds))
+        outcome.instructions.append(KillTask(task.ref, until))
 
     def _wake(self, job: Job, timer: Timer, time: int, outcome: Outcome) -> None:
         self.timers.set(job.id, timer, time)

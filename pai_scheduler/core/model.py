@@ -71,6 +71,8 @@ class Attempt:
     launched: int | None = None
     completed: int | None = None
     verdict: Verdict | None = None
+    #: when its tasks that still run are killed, once they are being stopped
+    ending_until: int | None = None
     tasks: dict[tuple[str, int], Task] = field(default_factory=dict)
 
     @property
@@ -182,6 +184,13 @@ class Job(msgspec.Struct, eq=False, gc=False):
         else:
             self.state = STATE_IN.get(sub_state, self.state)
         self.sub_state = sub_state
+
+    @property
+    def ending_until(self) -> int | None:
+        """Return when its tasks will have ended at the latest (ms); None: it is not ending."""
+        if self.sub_state is not SubState.ENDING or self.attempt is None:
+            return None
+        return self.attempt.ending_until
 
     @property
     def present_priority(self) -> int:

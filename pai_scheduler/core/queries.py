@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.diagnosis import never_fits
-from pai_scheduler.cluster.estimate import MOST_AHEAD, STOPPING_MS, estimate_start, those_ahead
+from pai_scheduler.cluster.estimate import MOST_AHEAD, estimate_start, those_ahead
 from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.node import Node
@@ -190,8 +190,8 @@ def _starts_within(
     """Estimate in how many seconds a job would start; None: nobody knows."""
     if found.fits is not Fits.LATER:
         return 0 if found.fits is Fits.NOW else None
-    if found.preempts:
-        return STOPPING_MS // 1000
+    if found.awaits:
+        return seconds_until(max(_ended_by(core, holding, now) for holding in found.awaits), now)
     limit = core.run_ms(spec)
     shape = core.dispatcher.shape(user, spec.virtual_cluster, gang, spec.preemptible, limit)
     start = _estimated_start(core, user, spec.virtual_cluster, shape, _rank_now(core, user, spec, now), now)
@@ -236,6 +236,13 @@ def latest_end(core: Core, job: Job) -> int | None:
     return attempt.launched + 1000 * seconds
 
 
+def _ended_by(core: Core, holding: JobHolding, now: int) -> int:
+    """Return when a job that is being stopped, or stopped now, will have ended at the latest (ms)."""
+    if holding.ending and holding.expected_end is not None:
+        return holding.expected_end
+    return now + core.grace_ms(core.jobs[holding.job_id].spec)
+
+
 def _estimated_start(
     core: Core, user: str, cluster: str, shape: Shape, rank: Rank, now: int, job_id: str | None = None
 ) -> int | None:
@@ -244,6 +251,8 @@ def _estimated_start(
 
     def end(holding: JobHolding) -> int | None:
         job, latest = core.jobs[holding.job_id], holding.expected_end
+        if holding.ending:
+            return latest
         # (who looks at what has failed takes the time that it takes)
         held = job.sub_state is SubState.DEBUG_HELD
         run = None if held else core.likely_run_ms(job.user, job.spec, now - holding.since)
@@ -253,7 +262,7 @@ def _estimated_start(
         if holding.virtual_cluster == cluster and job.attempt is not None:
             # (by those who come before it, or by it)
             stopped = core.services.stopped_for(job, job.attempt, rank, now)
-            known += [] if stopped is None else [stopped + STOPPING_MS]
+            known += [] if stopped is None else [stopped + core.grace_ms(job.spec)]
         return min(known, default=None)
 
     ahead = those_ahead(core.dispatcher, cluster, rank)
@@ -275,7 +284,24 @@ def _starts_now_in(
 
 
 def limit_errors(core: Core, spec: JobSpec) -> list[SpecError]:
-    """Find what a valid job asks for that its virtual cluster does not allow."""
+    """Find what a valid job asks for that its virtual cluster, or the whole one, does not allow."""
+    return [*_run_limit_errors(core, spec), *_grace_errors(core, spec)]
+
+
+def _grace_errors(core: Core, spec: JobSpec) -> list[SpecError]:
+    asked, most = spec.termination_grace_seconds, core.settings.max_grace_seconds
+    if asked is None or asked <= most:
+        return []
+    text = msg(
+        "A task may take {limit} s at most to end (limits.terminationGraceSeconds of the cluster): ask for "
+        "less than {asked}.",
+        limit=most,
+        asked=asked,
+    )
+    return [SpecError("$.extras.terminationGraceSeconds", text)]
+
+
+def _run_limit_errors(core: Core, spec: JobSpec) -> list[SpecError]:
     cluster = core.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
     asked, limit = spec.max_run_seconds, cluster.max_run_seconds if cluster is not None else None
     if asked is None or limit is None or asked <= limit:
@@ -338,10 +364,8 @@ def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
 
 
 def _waits_for(core: Core, job: Job, now: int) -> Message:
-    if job.is_decided:
-        return msg("It is ending: its last tasks are being stopped.")
     if job.sub_state is SubState.ENDING:
-        return msg("The tasks of the last attempt are being stopped.")
+        return _ends_when(job, now)
     if job.sub_state is SubState.RETRY_WAIT and job.not_before is not None:
         seconds = max(0, job.not_before - now) / 1000
         return msg("The next attempt begins in {seconds:.0f} s.", seconds=seconds)
@@ -391,6 +415,34 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
     )
 
 
+def _ends_when(job: Job, now: int) -> Message:
+    """Say that tasks are being stopped, and how much time they have left."""
+    until = job.ending_until
+    if until is None or until <= now:
+        if job.is_decided:
+            return msg("It is ending: its last tasks are being stopped.")
+        return msg("The tasks of the last attempt are being stopped.")
+    left = _soon_in_words(until - now)
+    if job.is_decided:
+        return msg("It is ending: its last tasks are being stopped, and killed in {time}.", time=left)
+    return msg("The tasks of the last attempt are being stopped, and killed in {time}.", time=left)
+
+
+def _soon_in_words(ms: int) -> Message:
+    """Return a span of time, of which the last seconds count."""
+    seconds = max(1, -(-ms // 1000))
+    return msg("{seconds} s", seconds=seconds) if seconds < 60 else _in_words(ms)
+
+
+def _in_words(ms: int) -> Message:
+    """Return a span of time as people say it, rounded up."""
+    minutes = max(1, -(-ms // 60_000))
+    if minutes <= 120:
+        return msg("{minutes} min", minutes=minutes)
+    # (nobody thinks of two days in minutes)
+    return msg("{hours} h", hours=-(-minutes // 60))
+
+
 def _lacks(core: Core, job: Job, now: int) -> Message:
     """Return what is missing, and what would free it."""
     found = obstacle(core.dispatcher, job.id)
@@ -398,6 +450,11 @@ def _lacks(core: Core, job: Job, now: int) -> Message:
     if found.fits is Fits.NEVER:
         return reason
     ends = core.dispatcher.awaits(job.id)
+    stopped_by = [holding.expected_end or now for holding in ends or () if holding.ending]
+    if ends and len(stopped_by) == len(ends):
+        return _after_those_stopped(
+            reason, len(ends), max(stopped_by) - now, reserved=job.id in core.dispatcher.reservations
+        )
     if job.id in core.dispatcher.reservations:
         return counted(
             "{reason} It is next: what becomes free is kept for it, until {count} more job has ended.",
@@ -415,14 +472,29 @@ def _lacks(core: Core, job: Job, now: int) -> Message:
             "{reason} It fits after the end of {ends} of {count} running jobs.",
             **values,
         )
-    minutes = max(1, -((now - max(latest)) // 60_000))
-    hours = -(-minutes // 60)
     return counted(
         "{reason} It fits after the end of the job that runs, in {time} at the latest.",
         "{reason} It fits after the end of {ends} of {count} running jobs, in {time} at the latest.",
         **values,
-        # (nobody thinks of two days in minutes)
-        time=msg("{minutes} min", minutes=minutes) if minutes <= 120 else msg("{hours} h", hours=hours),
+        time=_in_words(max(latest) - now),
+    )
+
+
+def _after_those_stopped(reason: Message, count: int, left_ms: int, *, reserved: bool) -> Message:
+    """Say that a job waits for the place of others that are being stopped, and until when."""
+    values = {"reason": reason, "count": count, "time": _soon_in_words(left_ms)}
+    if reserved:
+        return counted(
+            "{reason} It is next: what the job that is being stopped still holds is kept for it, and free in "
+            "{time} at the latest.",
+            "{reason} It is next: what {count} jobs that are being stopped still hold is kept for it, and "
+            "free in {time} at the latest.",
+            **values,
+        )
+    return counted(
+        "{reason} It fits after the end of the job that is being stopped, in {time} at the latest.",
+        "{reason} It fits after the end of {count} jobs that are being stopped, in {time} at the latest.",
+        **values,
     )
 
 

@@ -109,11 +109,11 @@ class Launcher:
                         flight.launching = self._begin(
                             self._launch(job, pending, flight, core.settings.default_storage_gb)
                         )
-            case KillTask(task=ref, grace_seconds=grace):
+            case KillTask(task=ref, until=until):
                 if (ref.job_id, ref.attempt) in self._flights:
                     self._flights[ref.job_id, ref.attempt].kill(ref)
                 with about(ref):
-                    self._begin(self._insist("kill", lambda: self._engine.kill(ref, grace)))
+                    self._begin(self._insist("kill", lambda: self._engine.kill(ref, self._seconds_to(until))))
             case ReleaseAttempt(job_id=job_id, attempt=number):
                 with about(job=job_id, attempt=number):
                     release = self._begin(self._release(self._flights.pop((job_id, number))))
@@ -311,6 +311,9 @@ class Launcher:
                 _log.warning("%s failed; trying again in %g s", call, pause, exc_info=error)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _seconds_to(self, time: int) -> float:
+        return max(0, time - self._now()) / 1000
 
     def _gpus(self, core: Core, task: Task) -> tuple[Gpu, ...]:
         use = core.cluster.uses.get(task.assignment.node)

@@ -99,6 +99,14 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False):
         return self.extras.get("maxRunSeconds")
 
     @property
+    def termination_grace_seconds(self) -> int | None:
+        """Return `extras.terminationGraceSeconds`: how long a task that is being stopped may run on.
+
+        None: as the cluster has it.
+        """
+        return self.extras.get("terminationGraceSeconds")
+
+    @property
     def spread(self) -> bool:
         """Return whether tasks of a role are wanted on different nodes (`extras.placement`), not near."""
         return self.extras.get("placement") == "spread"

@@ -274,6 +274,10 @@ class JobStatus(TypedDict):
         list[JobLink], about("The jobs that wait for it, or have waited; the first hundred")
     ]
     dependentCount: Annotated[Count, about("How many these are in all")]
+    endingUntil: Annotated[
+        TimeOrNone,
+        about("When those of its tasks are killed that have not ended by then; null: none is being stopped"),
+    ]
 
 
 class TaskStatus(TypedDict):
@@ -345,6 +349,9 @@ class Execution(TypedDict):
                 max_length=LONGEST_REASON,
             ),
         ]
+    ]
+    force: NotRequired[
+        Annotated[bool, about("With STOP: kill its tasks at once, also where they are being stopped already")]
     ]
 
 

@@ -98,6 +98,7 @@ class Export:
                 spec.max_run_seconds,
                 spec.preemptible,
                 self._program(spec),
+                spec.termination_grace_seconds,
             )
 
     def _program(self, spec: JobSpec) -> str:

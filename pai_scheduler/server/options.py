@@ -257,6 +257,13 @@ def _add_simulate(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="as if all jobs wrote checkpoints: who is stopped goes on where it was, and may be for its own",
     )
     command.add_argument(
+        "--grace",
+        type=_grace,
+        metavar="SECONDS",
+        help="for so long a job that is stopped keeps its place, where the trace does not say (column "
+        "terminationGraceSeconds); without it as the cluster file has it, usually 10",
+    )
+    command.add_argument(
         "--estimates",
         action="store_true",
         help="estimate for each job that waits when it starts, and tell how true that was",
@@ -301,6 +308,13 @@ def moment(text: str) -> int:
 def _default_data_dir() -> Path:
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base) / "pai-scheduler"
+
+
+def _grace(text: str) -> int:
+    """Read for how many seconds a job keeps its place when it is stopped."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a whole number, 0 or more, is expected, not {text!r}")
+    return int(text)
 
 
 def _factor(text: str) -> float:

@@ -114,8 +114,10 @@ def _replay(
     policy: Policy, jobs: Sequence[TraceJob], cluster: _Cluster, options: argparse.Namespace
 ) -> Replay:
     definition = cluster.definition
+    grace_seconds = definition.grace_seconds if options.grace is None else options.grace
     settings = CoreSettings(
-        kill_grace_seconds=0,
+        grace_seconds=grace_seconds,
+        max_grace_seconds=max(definition.max_grace_seconds, grace_seconds),
         storage_request_gb=definition.storage_request_gb,
         overtake_limit=NEVER if options.without_ends else definition.overtake_limit,
     )

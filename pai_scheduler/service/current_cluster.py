@@ -26,7 +26,6 @@ class CurrentCluster:
         self,
         definition: Definition,
         engine: Engine,
-        kill_grace_seconds: float,
         first_port: int,
         clock: Callable[[], int],
     ) -> None:
@@ -42,12 +41,13 @@ class CurrentCluster:
         self._maintenance: Sequence[Maintenance] = ()
         self._first_port, self._now = first_port, clock
         self._settings = CoreSettings(
-            kill_grace_seconds,
-            definition.default_storage_gb,
-            definition.storage_request_gb,
-            definition.overtake_limit,
-            definition.debug_hold_seconds,
-            definition.maintenance_notice_seconds,
+            grace_seconds=definition.grace_seconds,
+            max_grace_seconds=definition.max_grace_seconds,
+            default_storage_gb=definition.default_storage_gb,
+            storage_request_gb=definition.storage_request_gb,
+            overtake_limit=definition.overtake_limit,
+            debug_hold_seconds=definition.debug_hold_seconds,
+            maintenance_notice_seconds=definition.maintenance_notice_seconds,
         )
 
     @property

@@ -66,10 +66,16 @@ class Jobs:
         job = await self._reader.find_readable(principal, owner, name)
         return await self._reader.read(self._store.attempts, job.id)
 
-    async def stop(self, principal: Principal, owner: str, name: str, reason: str = "") -> None:
-        """Stop a job, and say why; no change where it has ended, or is being ended already."""
+    async def stop(
+        self, principal: Principal, owner: str, name: str, reason: str = "", *, force: bool = False
+    ) -> None:
+        """Stop a job, and say why; no change where it has ended, or is being ended already.
+
+        `force`: its tasks are killed at once, also where it is being ended.
+        """
         job = await self._reader.find(principal, owner, name)
-        await self._writer.request(StopRequested(self._now(), job.id, principal.name, reason=reason))
+        event = StopRequested(self._now(), job.id, principal.name, reason=reason, force=force)
+        await self._writer.request(event)
 
     async def delete(self, principal: Principal, owner: str, name: str) -> None:
         """Forget a job and its logs, stopping it first."""

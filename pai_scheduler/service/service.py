@@ -76,7 +76,6 @@ class Service:
         address: str = "",
         job_files: JobIdentities | None = None,
         keys: JobKeys | None = None,
-        kill_grace_seconds: float = 10.0,
         first_port: int = 0,
         clock: Clock | None = None,
         find_user: FindUser | None = None,
@@ -87,7 +86,7 @@ class Service:
         clock = self._clock = clock or Clock()
         definition = definition or Definition()
         files = job_files.files if job_files is not None else None
-        self._cluster = CurrentCluster(definition, engine, kill_grace_seconds, first_port, clock)
+        self._cluster = CurrentCluster(definition, engine, first_port, clock)
         self._reader = Reader(store)
         self._writer = Writer(store, self._cluster.make_core, self._committed)
         self._inputs = (

@@ -1,8 +1,9 @@
 """Replays a trace: the core that runs in the service, an engine whose tasks only take time, and a clock.
 
 The clock goes from one moment at which something happens to the next; all that happens at one moment is
-known before anything is decided. A task starts when it is told to, and ends when its time is over, or at once
-when it is to be killed; a job that was stopped for others begins anew.
+known before anything is decided. A task starts when it is told to, and ends when its time is over. One that
+is stopped keeps its place for its whole grace, unless its time is over before; a job that was stopped for
+others begins anew.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ class Replayed:
     first_started: int | None = None
     ended: int | None = None
     succeeded: bool = False
-    #: how often it was stopped for others, and for how long it had run in vain by then
+    #: how often it was stopped for others, when last, and for how long it had run in vain by then
     preemptions: int = 0
+    stopped: int = 0
     lost_ms: int = 0
     #: for how long it had run before its present attempt, and need not again, as it writes checkpoints
     done_ms: int = 0
@@ -89,7 +91,7 @@ class _Simulation:
                     case LaunchAttempt():
                         events += self._launch(instruction, time)
                     case KillTask():
-                        events.append(Ended(instruction.task, time, EndCause.KILLED, 143))
+                        events += self._kill(instruction, time)
                     case WakeAt() if instruction.time not in self.wakes:
                         self.wakes.add(instruction.time)
                         heapq.heappush(self.due, (instruction.time, 0, Tick(instruction.time)))
@@ -112,11 +114,21 @@ class _Simulation:
         for task in attempt.tasks.values():
             self.curve.take(task.assignment)
             yield Started(task.ref, time, "", "")
-            if not self.ends:
-                continue
-            self.made += 1
-            end = Ended(task.ref, time + fared.job.run_ms - fared.done_ms, EndCause.EXITED, 0)
-            heapq.heappush(self.due, (end.time, self.made, end))
+            if self.ends:
+                self._expect(Ended(task.ref, time + fared.job.run_ms - fared.done_ms, EndCause.EXITED, 0))
+
+    def _kill(self, kill: KillTask, time: int) -> Iterator[Event]:
+        """Let a task have its grace, which it uses up."""
+        self.replayed[kill.task.job_id].stopped = time
+        end = Ended(kill.task, kill.until, EndCause.KILLED, 143)
+        if end.time <= time:
+            yield end
+        else:
+            self._expect(end)
+
+    def _expect(self, end: Ended) -> None:
+        self.made += 1
+        heapq.heappush(self.due, (end.time, self.made, end))
 
     def _note_end(self, event: Ended) -> None:
         job = self.core.jobs.get(event.task.job_id)
@@ -134,11 +146,12 @@ class _Simulation:
             # it was stopped for others, and waits again
             fared = self.replayed[job.id]
             fared.preemptions += 1
-            ran = 0 if fared.started is None else event.time - fared.started
+            began = event.time if fared.started is None else fared.started
             if self.checkpoints:
-                fared.done_ms += ran
-            else:
-                fared.lost_ms += ran
+                # (its grace is the time in which it writes the last one)
+                fared.done_ms += fared.stopped - began
+                began = fared.stopped
+            fared.lost_ms += event.time - began
             fared.started = None
             self.curve.come(fared.job)
 

@@ -19,6 +19,7 @@ from pai_scheduler.job.spec import JobSpec, TaskRole
 COLUMNS = (
     *("job", "user", "virtualCluster", "submitSeconds", "runSeconds", "tasks", "gpus", "gpuType"),
     *("cpus", "memoryMB", "storageGB", "priority", "maxRunSeconds", "preemptible", "program"),
+    "terminationGraceSeconds",
 )
 NEEDED = ("submitSeconds", "runSeconds")
 _Number = TypeVar("_Number", int, float)
@@ -60,6 +61,8 @@ class TraceJob:
     preemptible: bool = True
     #: what it runs: jobs with the same image and commands have the same
     program: str = ""
+    #: for how long it keeps its place when it is stopped; None: as the cluster has it
+    grace_seconds: int | None = None
 
     @property
     def gpus(self) -> int:
@@ -69,7 +72,11 @@ class TraceJob:
     @property
     def spec(self) -> JobSpec:
         """Return it as the scheduler takes a job."""
-        extras = {"priority": self.priority, "maxRunSeconds": self.max_run_seconds}
+        extras = {
+            "priority": self.priority,
+            "maxRunSeconds": self.max_run_seconds,
+            "terminationGraceSeconds": self.grace_seconds,
+        }
         said: dict[str, object] = {key: value for key, value in extras.items() if value is not None}
         if not self.preemptible:
             said["preemptible"] = False
@@ -216,6 +223,7 @@ def _job(row: Row, roles: Sequence[TraceRole]) -> TraceJob:
         row.whole("maxRunSeconds", least=1) if row.text("maxRunSeconds") else None,
         _WORDS[preemptible],
         row.text("program"),
+        row.whole("terminationGraceSeconds") if row.text("terminationGraceSeconds") else None,
     )
 
 
@@ -235,6 +243,7 @@ def write_trace(file: TextIO, jobs: Iterable[TraceJob]) -> int:
                     "" if job.max_run_seconds is None else job.max_run_seconds,
                     "true" if job.preemptible else "false",
                     job.program,
+                    "" if job.grace_seconds is None else job.grace_seconds,
                 )
             )
     return count

@@ -177,13 +177,19 @@ def attempt_row(job_id: str, attempt: Attempt) -> dict[str, Any]:
         "launched": attempt.launched,
         "completed": attempt.completed,
         "verdict": _dump_verdict(attempt.verdict),
+        "ending_until": attempt.ending_until,
     }
 
 
 def read_attempt(row: Row) -> Attempt:
     """Make an attempt of its row, its tasks to be added."""
     return Attempt(
-        row["number"], row["created"], row["launched"], row["completed"], _read_verdict(row["verdict"])
+        row["number"],
+        row["created"],
+        row["launched"],
+        row["completed"],
+        _read_verdict(row["verdict"]),
+        row["ending_until"],
     )
 
 

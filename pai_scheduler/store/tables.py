@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0015"
+HEAD = "0016"
 
 metadata = MetaData()
 
@@ -92,6 +92,8 @@ attempts = Table(
     Column("launched", BigInteger),
     Column("completed", BigInteger),
     Column("verdict", Text),
+    #: when those of its tasks that are being stopped are killed
+    Column("ending_until", BigInteger),
 )
 
 tasks = Table(

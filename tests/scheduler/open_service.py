@@ -57,7 +57,6 @@ class OpenService(Service):
             self.database,
             cluster,
             default_fs_uri="file:///fs",
-            kill_grace_seconds=5,
             clock=clock,
             find_user=self._find_user,
         )

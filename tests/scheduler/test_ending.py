@@ -17,20 +17,29 @@ _FINAL = ("SUCCEEDED", "FAILED", "STOPPED")
 #: takes a while to end when it is told to, and writes then what must not be lost
 _SAVES = "trap 'sleep 1; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
 
+#: hears that it is to end, and stays
+_STAYS = "trap 'echo told' TERM; echo ready; while :; do sleep 0.1; done"
+
 
 @pytest.fixture(params=["process", "docker"])
-async def alice(
+async def running(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Client]:
-    """Be a user of a scheduler with each engine."""
+) -> AsyncIterator[RunningScheduler]:
+    """Have a scheduler with each engine."""
     if request.param == "docker":
         host = request.getfixturevalue("docker_host")
         await asyncio.to_thread(provide, tiny_image, host)
         monkeypatch.setenv("DOCKER_HOST", host)
     scheduler = await asyncio.to_thread(RunningScheduler, tmp_path, "--engine", request.param)
-    async with Client(scheduler.url, "token-of-alice") as client:
-        yield client
+    yield scheduler
     await asyncio.to_thread(scheduler.close)
+
+
+@pytest.fixture
+async def alice(running: RunningScheduler) -> AsyncIterator[Client]:
+    """Be a user of it."""
+    async with Client(running.url, "token-of-alice") as client:
+        yield client
 
 
 async def ready(alice: Client, index: int) -> None:
@@ -73,3 +82,48 @@ async def test_a_state_is_final_when_the_last_task_its_log_and_the_job_events_ar
     (attempt,) = await alice.attempts("alice", "saves")
     assert (attempt["state"], attempt["exitCode"]) == ("STOPPED", -7351)
     assert status["completedTime"] == attempt["completedTime"] == events[-1]["time"]
+
+
+async def test_the_time_to_end_is_over_when_it_was_said_though_the_scheduler_was_killed(
+    running: RunningScheduler, alice: Client
+) -> None:
+    # (a shell says "Terminated" of what it waits for, and goes on)
+    role = {"name": "main", "memoryMB": 100, "command": _STAYS}
+    extras = {"terminationGraceSeconds": 8}
+    await alice.submit({"jobName": "saves", "image": TINY, "taskRoles": [role], "extras": extras})
+    await ready(alice, 0)
+    await alice.stop("alice", "saves")
+    until = (await alice.job("alice", "saves"))["jobStatus"]["endingUntil"]
+    assert until is not None
+    async for part in alice.follow_log("alice", "saves", "main", 0):
+        if b"told" in part:
+            break
+    await asyncio.to_thread(running.kill)
+    await asyncio.to_thread(running.start)
+    status = (await alice.job("alice", "saves"))["jobStatus"]
+    assert (status["subState"], status["endingUntil"]) == ("ENDING", until)
+    async for _ in alice.events("alice", "saves"):
+        pass
+    status = (await alice.job("alice", "saves"))["jobStatus"]
+    assert (status["state"], status["appExitCode"], status["endingUntil"]) == ("STOPPED", -7351, None)
+    assert status["completedTime"] is not None
+    # (the timers of a process and of its supervisor differ by some ms)
+    assert status["completedTime"] > until - 500
+    assert (await alice.log("alice", "saves", "main", 0)).count(b"told") == 1
+
+
+async def test_a_long_time_to_end_is_cut_short(alice: Client) -> None:
+    role = {"name": "main", "memoryMB": 100, "command": _STAYS}
+    extras = {"terminationGraceSeconds": 600}
+    await alice.submit({"jobName": "saves", "image": TINY, "taskRoles": [role], "extras": extras})
+    await ready(alice, 0)
+    await alice.stop("alice", "saves")
+    until = (await alice.job("alice", "saves"))["jobStatus"]["endingUntil"]
+    await alice.stop("alice", "saves", force=True)
+    async for _ in alice.events("alice", "saves"):
+        pass
+    status = (await alice.job("alice", "saves"))["jobStatus"]
+    assert status["state"] == "STOPPED"
+    assert until is not None
+    assert status["completedTime"] is not None
+    assert status["completedTime"] < until

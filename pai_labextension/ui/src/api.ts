@@ -136,9 +136,13 @@ export class Api {
     await this.send('POST', ['jobs'], {}, config);
   }
 
-  /** Stop a job. */
-  async stop(job: Pick<IJob, 'name' | 'username'>): Promise<void> {
-    await this.send('PUT', [...jobPath(job), 'executionType'], {}, { value: 'STOP' });
+  /**
+   * Stop a job.
+   *
+   * @param force - its tasks have no time to end by themselves, also where they are being stopped already
+   */
+  async stop(job: Pick<IJob, 'name' | 'username'>, force = false): Promise<void> {
+    await this.send('PUT', [...jobPath(job), 'executionType'], {}, { value: 'STOP', ...(force && { force }) });
   }
 
   /** Delete a job and its logs; one that runs is stopped first. */

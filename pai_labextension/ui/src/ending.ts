@@ -29,7 +29,7 @@ export async function end(
   if (!answer.button.accept) {
     return null;
   }
-  const refused = await (ending === 'stop' ? model.stop(meant) : model.delete(meant));
+  const refused = await (ending === 'delete' ? model.delete(meant) : model.stop(meant, ending === 'kill'));
   if (refused.length > 0) {
     await showErrorMessage(refusal(refused, meant.length, ending, trans), { message: reasons(refused, trans) });
   }

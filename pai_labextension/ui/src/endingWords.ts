@@ -2,22 +2,26 @@
 
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { IJobState, isActive } from './jobs';
+import { IJobState, isActive, isEnding } from './jobs';
 import { IJobsModel, IRefusal } from './model';
 
-export type Ending = 'stop' | 'delete';
+/** What ends a job: `kill` gives tasks that are being stopped no more time to end by themselves. */
+export type Ending = 'stop' | 'kill' | 'delete';
 
 /** Names that a question lists; of more it says how many. */
 const NAMED = 10;
 
 /** Return those of some jobs with which this can be done: what has ended is not stopped. */
 export function endable<Job extends IJobState>(jobs: readonly Job[], ending: Ending): Job[] {
-  return jobs.filter(job => ending === 'delete' || isActive(job));
+  return jobs.filter(job => ending === 'delete' || (ending === 'kill' ? isEnding(job) : isActive(job)));
 }
 
 /** Return the title of a question. */
 export function title(jobs: readonly IJobState[], ending: Ending, trans: TranslationBundle): string {
   const [first] = jobs;
+  if (ending === 'kill') {
+    return trans.__('Kill “%1” now?', first!.name);
+  }
   if (jobs.length === 1) {
     return ending === 'stop' ? trans.__('Stop “%1”?', first!.name) : trans.__('Delete “%1”?', first!.name);
   }
@@ -28,6 +32,9 @@ export function title(jobs: readonly IJobState[], ending: Ending, trans: Transla
 
 /** Return what the button says that does it. */
 export function button(jobs: readonly IJobState[], ending: Ending, trans: TranslationBundle): string {
+  if (ending === 'kill') {
+    return trans.__('Kill now');
+  }
   if (jobs.length === 1) {
     return ending === 'stop' ? trans.__('Stop the job') : trans.__('Delete the job');
   }
@@ -58,11 +65,13 @@ export function warning(
         'What runs is stopped first. The logs are deleted, too; results in the storage stay. This cannot be undone.'
       )
     );
+  } else if (ending === 'kill') {
+    lines.push(trans.__('What its tasks have not saved yet is lost. Logs are kept. This cannot be undone.'));
   } else if (!own || jobs.length > 1) {
     lines.push(
       trans._n(
-        'Its tasks end at once and its GPUs become free. Logs are kept. This cannot be undone.',
-        'Their tasks end at once and their GPUs become free. Logs are kept. This cannot be undone.',
+        'Its tasks have a short time to save their work, then its GPUs become free. Logs are kept. This cannot be undone.',
+        'Their tasks have a short time to save their work, then their GPUs become free. Logs are kept. This cannot be undone.',
         jobs.length
       )
     );
@@ -80,9 +89,9 @@ function named(jobs: readonly IJobState[], trans: TranslationBundle): string {
 export function refusal(refused: readonly IRefusal[], asked: number, ending: Ending, trans: TranslationBundle): string {
   if (asked === 1) {
     const { name } = refused[0]!.job;
-    return ending === 'stop' ? trans.__('“%1” was not stopped', name) : trans.__('“%1” was not deleted', name);
+    return ending !== 'delete' ? trans.__('“%1” was not stopped', name) : trans.__('“%1” was not deleted', name);
   }
-  return ending === 'stop'
+  return ending !== 'delete'
     ? trans.__('%1 of %2 jobs were not stopped', refused.length, asked)
     : trans.__('%1 of %2 jobs were not deleted', refused.length, asked);
 }

@@ -3,16 +3,21 @@
 import { IJob, JobState } from './api';
 
 /** A job, and how it is. */
-export type IJobState = Pick<IJob, 'name' | 'username' | 'state'>;
+export type IJobState = Pick<IJob, 'name' | 'username' | 'state' | 'subState'>;
 
 /** Return whether a job is not over yet. */
 export function isActive(job: IJobState): boolean {
   return job.state === 'WAITING' || job.state === 'RUNNING';
 }
 
+/** Return whether the tasks of a job are being stopped, and have some time left to end by themselves. */
+export function isEnding(job: Pick<IJob, 'subState'>): boolean {
+  return job.subState === 'ENDING';
+}
+
 /** Return whether one can go into a job: its tasks run, and are not being stopped. */
 export function isOpen(job: IJob): boolean {
-  return job.state === 'RUNNING' && job.subState !== 'ENDING';
+  return job.state === 'RUNNING' && !isEnding(job);
 }
 
 /** Count the jobs in a state. */

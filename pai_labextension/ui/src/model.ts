@@ -43,8 +43,8 @@ export interface IJobsModel extends IDisposable {
   reason(job: IJob): string | undefined;
   /** Ask now; resolves when answered. */
   refresh(): Promise<void>;
-  /** Stop jobs and ask again; give those that were not stopped. */
-  stop(jobs: readonly IJobState[]): Promise<IRefusal[]>;
+  /** Stop jobs (`force`: kill their tasks at once) and ask again; give those that were not stopped. */
+  stop(jobs: readonly IJobState[], force?: boolean): Promise<IRefusal[]>;
   /** Delete jobs with their logs and ask again; give those that were not deleted. */
   delete(jobs: readonly IJobState[]): Promise<IRefusal[]>;
   /** Note that a list of jobs came into view, or went. */
@@ -113,12 +113,12 @@ export class JobsModel implements IJobsModel {
     await this.poll.tick;
   }
 
-  async stop(jobs: readonly IJobState[]): Promise<IRefusal[]> {
+  async stop(jobs: readonly IJobState[], force = false): Promise<IRefusal[]> {
     return this.end(jobs, async job => {
       // noted first: the job may be seen stopped before the call is answered
       this.stoppedHere.add(key(job));
       try {
-        await this.api.stop(job);
+        await this.api.stop(job, force);
       } catch (error) {
         this.stoppedHere.delete(key(job));
         throw error;

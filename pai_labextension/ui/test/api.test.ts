@@ -40,6 +40,8 @@ describe('Api', () => {
     await api.stop(job());
     expect(server.asked[0]!.body).toBe('{"value":"STOP"}');
     expect(server.asked[0]!.headers['content-type']).toBe('application/json');
+    await api.stop(job(), true);
+    expect(server.asked[1]!.body).toBe('{"value":"STOP","force":true}');
   });
 
   it('finds the next page of a list, wherever the scheduler says it is', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { endable, warning } from '../src/endingWords';
+import { button, endable, title, warning } from '../src/endingWords';
 import { job, trans } from './notebookServer';
 
 const model = { isOwnServer: ({ name }: { name: string }) => name === 'notebook_1' };
@@ -10,6 +10,14 @@ describe('ending jobs', () => {
     const jobs = [job({ name: 'runs' }), job({ name: 'over', state: 'FAILED' })];
     expect(endable(jobs, 'stop').map(({ name }) => name)).toEqual(['runs']);
     expect(endable(jobs, 'delete')).toHaveLength(2);
+  });
+
+  it('kills only what is being stopped, and says what is lost', () => {
+    const jobs = [job({ name: 'runs' }), job({ name: 'ends', subState: 'ENDING' })];
+    expect(endable(jobs, 'kill').map(({ name }) => name)).toEqual(['ends']);
+    expect(title([jobs[1]!], 'kill', trans)).toBe('Kill “ends” now?');
+    expect(button([jobs[1]!], 'kill', trans)).toBe('Kill now');
+    expect(warning([jobs[1]!], 'kill', model, trans)).toContain('not saved yet is lost');
   });
 
   it('names those that are meant, and how many more there are', () => {

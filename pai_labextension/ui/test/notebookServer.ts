@@ -98,6 +98,7 @@ export function jobStatus(changes: Partial<JobStatus> = {}): JobStatus {
     dependencies: [],
     dependents: [],
     dependentCount: 0,
+    endingUntil: null,
     ...changes
   };
 }

@@ -146,6 +146,11 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     stop.add_argument(
         "--reason", metavar="TEXT", help=words(msg("why; it is told in the job's events and with its end"))
     )
+    stop.add_argument(
+        "--now",
+        action="store_true",
+        help=words(msg("kill its tasks at once, also where they are being stopped already")),
+    )
     command("delete", msg("delete jobs and their logs; a running one is stopped first"), several, whose)
     _add_nodes(
         command("nodes", msg("list the machines and what is free on them; close and open one")),

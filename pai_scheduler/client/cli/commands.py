@@ -6,6 +6,7 @@ import asyncio
 import fnmatch
 import re
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from pai_scheduler.client.rest import ApiError
@@ -16,11 +17,13 @@ from .files import read_job_file
 from .logs import copy_log, pick_task
 from .session import OK, REFUSED, CliSession, complain
 from .show import jobs_table, limits_in_words, nodes_table, show_job, virtual_clusters_table
-from .tables import printable_lines
+from .tables import moment, printable_lines
 from .usage import show_usage
 
 #: What no job's name has in it, so that it makes a pattern.
 _PATTERN = re.compile(r"[*?\[]")
+#: ms: who has stopped a job is told for how long its tasks may run on where that is more.
+_NOTABLE_MS = 30_000
 
 
 async def jobs(session: CliSession, *, user: str | None, state: str, limit: int | None) -> int:
@@ -98,12 +101,14 @@ async def metrics(
     return OK
 
 
-async def stop(session: CliSession, *, names: Sequence[str], user: str | None, reason: str | None) -> int:
+async def stop(
+    session: CliSession, *, names: Sequence[str], user: str | None, reason: str | None, now: bool
+) -> int:
     """Stop jobs, or say how they had ended before."""
     owner = await session.owner(user)
 
     async def stop_one(name: str) -> None:
-        await session.client.stop(owner, name, reason=reason)
+        await session.client.stop(owner, name, reason=reason, force=now)
         status = (await session.client.job(owner, name))["jobStatus"]
         if session.as_json:
             return
@@ -115,6 +120,14 @@ async def stop(session: CliSession, *, names: Sequence[str], user: str | None, r
             session.say("Job {name} had succeeded already; nothing was left to stop.", name=name)
         else:
             session.say("Job {name} is stopped.", name=name)
+            until = status["endingUntil"]
+            if until is not None and until - 1000 * time.time() > _NOTABLE_MS:
+                session.say(
+                    "Its tasks have until {time} to end by themselves; pai stop --now {name} kills "
+                    "them at once.",
+                    name=name,
+                    time=moment(until),
+                )
 
     return await _each(session, owner, names, stop_one, states=("WAITING", "RUNNING"))
 

@@ -65,6 +65,7 @@ def show_job(detail: JobDetail, locale: str) -> str:
         (msg("Created"), moment(status["createdTime"])),
         (msg("Started"), moment(status["appLaunchedTime"]) if status["appLaunchedTime"] else ""),
         (msg("Ends at the latest"), moment(status["latestEndTime"]) if status["latestEndTime"] else ""),
+        (msg("Ends at the latest"), moment(status["endingUntil"]) if status["endingUntil"] else ""),
         (msg("Ended"), moment(status["completedTime"]) if status["completedTime"] else ""),
         (msg("Retries"), str(status["retries"]) if status["retries"] else ""),
         (msg("Exit code"), f"{exit_code} {shown_name(spec['phrase'])}" if exit_code and spec else exit_code),

@@ -26,12 +26,14 @@ _log = logging.getLogger(__name__)
 
 
 class KillMark(Enum):
-    """Why a task is ended, where it is not its own doing."""
+    """Why a task is ended, where it is not its own doing, and how far that has come."""
 
     KILLED = "killed"
     DISK = "disk-full"
     #: beside `DISK`: it kept within its limit, and a disk of its machine itself was full
     NO_ROOM = "no-room"
+    #: beside `KILLED`: it was told with SIGTERM, which it gets once whatever happens to this process
+    TERMINATED = "terminated"
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class DockerTask:
         #: where its use can be read without Docker
         self.process: ContainerProcess | None = None
         #: it ran when it was signalled
-        self._signalled = False
+        self._signalled = around.fated_at(KillMark.TERMINATED, ref) is not None
         #: Loop time of the next SIGKILL.
         self._kill_by: float | None = None
 
@@ -317,7 +317,7 @@ class DockerTask:
 
     async def _hear_of_death(self, container: str) -> None:
         clock = asyncio.get_running_loop().time
-        terminated = False
+        terminated = self._signalled
         while not self._died:
             self._changed.clear()
             if self._kill_by is not None and clock() >= self._kill_by:
@@ -337,6 +337,8 @@ class DockerTask:
                 lambda: self._api.docker.containers.container(container).kill(signal=signal)
             )
             self._signalled = True
+            if signal == "SIGTERM":
+                self._around.remember(KillMark.TERMINATED, self.ref)
         except aiodocker.DockerError as error:
             if error.status not in (404, 409):  # it is gone, or does not run
                 raise

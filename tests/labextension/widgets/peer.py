@@ -89,6 +89,9 @@ class Job:
         self.latest_end: int | None = None
         self.dependencies: list[JobLink] = []
         self.dependents: list[JobLink] = []
+        #: whether its tasks take their time when they are stopped, and until when
+        self.lingers = False
+        self.ending_until: int | None = None
         #: what is said of each attempt besides the rest
         self.attempt_facts: dict[int, dict[str, Any]] = {}
         #: what each task used, by attempt, role and index
@@ -202,6 +205,7 @@ class Job:
                 "priority": self.priority,
                 "queuePlace": self.queue_place,
                 "startsWithin": self.starts_within if self.state == "WAITING" else None,
+                "endingUntil": self.ending_until,
                 "latestEndTime": self.latest_end if self.state == "RUNNING" else None,
                 "dependencies": self.dependencies,
                 "dependents": self.dependents,
@@ -443,7 +447,12 @@ class _Job(_Handler):
 
 class _Stop(_Handler):
     def put(self, _user: str, name: str) -> None:
-        self.peer.jobs[name].happen("stopped", state="STOPPED", exit_code=-7351)
+        job, force = self.peer.jobs[name], json.loads(self.request.body).get("force", False)
+        if job.lingers and not force:
+            until = 1_700_000_600_000
+            job.happen("stop-requested", sub_state="ENDING", ending_until=until)
+        else:
+            job.happen("stopped", state="STOPPED", sub_state="ENDED", ending_until=None, exit_code=-7351)
         self.set_status(202)
         self.answer({})
 

@@ -129,6 +129,21 @@ async def test_stop_asks_first(peer: Peer, watch: Watch) -> None:
     assert await asyncio.wait_for(monitor.wait(), 10) == "STOPPED"
 
 
+async def test_tasks_that_take_their_time_to_end_are_killed_now(peer: Peer, watch: Watch) -> None:
+    job = peer.add("train")
+    job.state, job.lingers = "RUNNING", True
+    monitor = watch("train")
+    await until(lambda: monitor.state == "RUNNING")
+    assert not visible(monitor.kill_button)
+    await monitor.stop()
+    await until(lambda: visible(monitor.kill_button))
+    assert not visible(monitor._stop_row)
+    assert "to end by themselves" in monitor.head.value
+    monitor.kill_button.click()
+    assert await asyncio.wait_for(monitor.wait(), 10) == "STOPPED"
+    assert not visible(monitor.kill_button)
+
+
 async def test_a_stop_that_does_not_arrive_is_said(peer: Peer, watch: Watch) -> None:
     peer.add("demo").state = "RUNNING"
     monitor = watch("demo")

@@ -23,6 +23,7 @@ from pai_scheduler.api.auth import TokensFile
 from pai_scheduler.api.base_handlers import HandlerContext
 from pai_scheduler.api.server import STREAMED, serve
 from pai_scheduler.api.webhdfs.handover import Transfer, TransferHandover
+from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.file_server.messages import Report
 from pai_scheduler.file_server.server import FileServer
@@ -133,9 +134,9 @@ async def open_gateway(
     service = Service(
         ProcessEngine(folder),
         Store.in_folder(folder),
+        Definition(grace_seconds=1),
         address=url,
         job_files=JobIdentities(storage, folder, authenticator.find),
-        kill_grace_seconds=1,
     )
     await service.start()
     context = HandlerContext(service, authenticator, prefix, openpai_compat=openpai_compat)

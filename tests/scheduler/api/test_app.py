@@ -15,6 +15,7 @@ from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
 from pai_scheduler.api.base_handlers import HandlerContext
 from pai_scheduler.api.server import serve
+from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service.service import Service
 from pai_scheduler.store.store import Store
@@ -24,7 +25,7 @@ from tests.testbed.scheduler import hello_job
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
     """Run a real scheduler within this process."""
-    service = Service(ProcessEngine(tmp_path), Store.in_folder(tmp_path), kill_grace_seconds=1)
+    service = Service(ProcessEngine(tmp_path), Store.in_folder(tmp_path), Definition(grace_seconds=1))
     await service.start()
     yield service
     await service.close()

@@ -22,6 +22,7 @@ from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
 from pai_scheduler.api.base_handlers import HandlerContext
 from pai_scheduler.api.server import serve
+from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service import admission
 from pai_scheduler.service.service import Service
@@ -52,7 +53,7 @@ class Desktop:
 
 @pytest.fixture
 async def desktop(tmp_path: Path) -> AsyncIterator[Desktop]:
-    service = Service(ProcessEngine(tmp_path), Store.in_folder(tmp_path), kill_grace_seconds=1)
+    service = Service(ProcessEngine(tmp_path), Store.in_folder(tmp_path), Definition(grace_seconds=1))
     await service.start()
     tokens = tmp_path / "tokens.json"
     tokens.write_text('{"a": {"name": "alice"}, "b": {"name": "bob"}}')

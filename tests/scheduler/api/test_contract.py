@@ -203,7 +203,38 @@ ROWS = [
         form={"value": "STOP"},
     ),
     refused("PUT", f"{JOB}/executionType", 409, "ConflictJobError", send={"value": "START"}),
+    Row(
+        "PUT",
+        f"{JOB}/executionType",
+        202,
+        {"message": "execute job ended successfully"},
+        send={"value": "STOP", "force": True},
+    ),
+    Row(
+        "PUT",
+        f"{JOB}/executionType",
+        202,
+        {"message": "execute job ended successfully"},
+        form={"value": "STOP", "force": "true"},
+    ),
     refused("PUT", f"{JOB}/executionType", 400, "InvalidParametersError", send={"value": "stop"}),
+    refused(
+        "PUT", f"{JOB}/executionType", 400, "InvalidParametersError", send={"value": "STOP", "force": "now"}
+    ),
+    refused(
+        "POST",
+        "/jobs",
+        400,
+        "InvalidParametersError",
+        send=hello_job("too-long", extras={"terminationGraceSeconds": 601}),
+    ),
+    refused(
+        "POST",
+        "/jobs",
+        400,
+        "InvalidParametersError",
+        send=hello_job("too-long", extras={"terminationGraceSeconds": 3601}),
+    ),
     refused("PUT", f"{JOB}/executionType", 404, "NoJobError", who="bob", send={"value": "STOP"}),
     # DELETE /user/:u/jobs/:j
     refused("DELETE", "/user/alice/jobs/by-post", 404, "NoJobError", who="bob"),
@@ -423,7 +454,7 @@ STATUS_FIELDS = """
 username virtualCluster state subState executionType retries retryDetails createdTime completedTime appId
 appProgress appTrackingUrl appLaunchedTime appCompletedTime appExitCode appExitSpec appExitDiagnostics
 appExitMessages appExitTriggerMessage appExitTriggerTaskRoleName appExitTriggerTaskIndex appExitType
-waitingReason
+waitingReason endingUntil
 """
 TASK_FIELDS = """
 taskIndex taskState containerId containerIp containerPorts containerGpus containerLog containerExitCode node

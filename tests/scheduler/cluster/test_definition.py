@@ -83,7 +83,7 @@ def test_a_task_that_names_no_disk_reserves_one_gb_or_what_the_file_says(
     ("text", "path", "words"),
     [
         ("[]", "the file", "mapping"),
-        ("Nodes: []", "Nodes", "nodes, defaults, virtualClusters"),
+        ("Nodes: []", "Nodes", "nodes, defaults, limits, virtualClusters"),
         ("nodes: {}", "nodes", "list"),
         ("nodes: [a]", "nodes[0]", "mapping"),
         ("nodes: [{cpus: 1}]", "nodes[0].name", "name"),

@@ -8,7 +8,7 @@ import pytest
 from pai_scheduler.cluster import estimate
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.estimate import STOPPING_MS, estimate_start, those_ahead
+from pai_scheduler.cluster.estimate import estimate_start, those_ahead
 from tests.scheduler.cluster.harness import Harness, gpu, gpu_node, on
 from tests.scheduler.making import make_demand
 
@@ -152,10 +152,11 @@ def test_a_users_quota_counts() -> None:
     assert estimated(harness, gpu(1), user="bob") == 0
 
 
-def test_a_job_that_is_being_stopped_is_gone_soon() -> None:
+def test_a_job_that_is_being_stopped_is_gone_when_its_grace_is_over() -> None:
     harness = Harness(clusters=ALL)
     harness.hold("ending", (gpu(4), on("a", 0, 1, 2, 3)), ending=True)
-    assert estimated(harness, gpu(1)) == STOPPING_MS
+    harness.dispatcher.ending("ending", harness.now + 300_000)
+    assert estimated(harness, gpu(1)) == 300_000
 
 
 def test_what_is_kept_for_a_job_is_its_own_when_it_is_its_turn() -> None:

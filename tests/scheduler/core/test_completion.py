@@ -6,7 +6,7 @@ from pai_scheduler.core.completion import exit_row, reported_exit
 from pai_scheduler.core.events import Ended
 from pai_scheduler.core.model import State
 from pai_scheduler.job.task import TaskRef
-from tests.scheduler.core.world import EndCause, World, kills, make_role
+from tests.scheduler.core.world import EndCause, World, make_role
 
 REF = TaskRef("j", 0, "main", 0)
 
@@ -40,14 +40,14 @@ def test_people_see_the_real_exit_code_and_the_table_decides(
 def test_the_first_failure_ends_the_attempt_where_nothing_is_said() -> None:
     world = World()
     first, second = world.run(make_role(tasks=2))
-    assert world.exited(first, 1) == kills([second])
+    assert world.exited(first, 1) == world.kills([second])
 
 
 def test_the_attempt_goes_on_until_so_many_tasks_have_failed() -> None:
     world = World()
     first, second, third = world.run(make_role(tasks=3, min_failed=2))
     assert world.exited(first, 4) == []
-    assert world.exited(second, 5) == kills([third])
+    assert world.exited(second, 5) == world.kills([third])
     verdict = world.job().verdict
     assert verdict is not None
     assert (verdict.exit_code, verdict.trigger) == (5, ("main", 1))
@@ -79,7 +79,7 @@ def test_enough_successes_end_the_attempt_at_once_as_succeeded() -> None:
     world = World()
     first, second, third = world.run(make_role(tasks=3, min_succeeded=2))
     assert world.exited(first, 0) == []
-    assert world.exited(second, 0) == kills([third])
+    assert world.exited(second, 0) == world.kills([third])
     world.killed(third)
     job = world.job()
     assert job.state is State.SUCCEEDED
@@ -94,7 +94,7 @@ def test_each_role_has_a_policy_of_its_own() -> None:
     ps0, ps1, worker0, worker1 = refs
     assert world.exited(ps0, 1) == []
     assert world.exited(worker0, 1) == []
-    assert world.exited(worker1, 0) == kills([ps1])
+    assert world.exited(worker1, 0) == world.kills([ps1])
     world.killed(ps1)
     assert world.job().state is State.SUCCEEDED
 
@@ -126,7 +126,7 @@ def test_failures_of_one_role_do_not_count_for_another() -> None:
     refs = world.run(make_role("ps", 2, min_failed=2), make_role("worker", 2, min_failed=2))
     assert world.exited(refs[0], 1) == []
     assert world.exited(refs[2], 1) == []
-    assert world.exited(refs[3], 1) == kills([refs[1]])
+    assert world.exited(refs[3], 1) == world.kills([refs[1]])
     verdict = world.job().verdict
     assert verdict is not None
     assert verdict.trigger == ("worker", 1)

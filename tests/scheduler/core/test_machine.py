@@ -14,7 +14,6 @@ from tests.scheduler.core.world import (
     LaunchAttempt,
     ReleaseAttempt,
     World,
-    kills,
     make_node,
     make_role,
 )
@@ -110,7 +109,7 @@ def test_a_job_whose_task_fails_ends_with_that_tasks_exit_code() -> None:
 def test_when_a_task_decides_the_attempt_the_others_are_ended_before_anything_is_released() -> None:
     world = World()
     first, second, third = world.run(make_role(tasks=3))
-    assert world.exited(first, 1) == kills([second, third])
+    assert world.exited(first, 1) == world.kills([second, third])
     assert (world.job().state, world.job().sub_state) == (State.RUNNING, SubState.ENDING)
     assert world.task(second).killing
     assert world.killed(second) == []
@@ -211,7 +210,7 @@ def test_a_starting_or_running_job_is_stopped_and_its_tasks_ended(started: bool)
     world.submit(make_role(tasks=2))
     if started:
         world.started(A, B)
-    assert world.stop() == kills([A, B])
+    assert world.stop() == world.kills([A, B])
     before = State.RUNNING if started else State.WAITING
     assert (world.job().state, world.job().sub_state) == (before, SubState.ENDING)
     world.killed(A)
@@ -245,7 +244,7 @@ def test_a_job_between_attempts_is_stopped_at_once() -> None:
 def test_a_job_whose_failed_attempt_is_just_ending_is_stopped_and_the_attempt_stays_failed() -> None:
     world = World()
     first, second = world.run(make_role(tasks=2), retryCount=5)
-    assert world.exited(first, 3) == kills([second])
+    assert world.exited(first, 3) == world.kills([second])
     assert (world.job().state, world.job().sub_state) == (State.RUNNING, SubState.ENDING)
     assert world.stop() == []
     assert (world.job().state, world.job().sub_state) == (State.RUNNING, SubState.ENDING)
@@ -389,7 +388,7 @@ def test_a_queued_job_is_deleted_at_once() -> None:
 def test_a_running_job_is_deleted_when_its_tasks_are_gone() -> None:
     world = World()
     world.run()
-    assert world.stop(delete=True) == kills([A])
+    assert world.stop(delete=True) == world.kills([A])
     assert world.outcome.deleted == []
     assert world.job().doomed
     assert world.killed(A) == [ReleaseAttempt("j", 0)]
@@ -409,7 +408,7 @@ def test_a_deleted_job_stays_deleted_over_a_restart() -> None:
     world = World()
     world.run()
     world.stop(delete=True)
-    assert world.restart() == kills([A])
+    assert world.restart() == world.kills([A])
     world.killed(A)
     assert world.outcome.deleted == ["j"]
 
@@ -539,7 +538,7 @@ def test_an_ending_job_has_its_tasks_ended_again_after_a_restart() -> None:
     first, second, third = world.run(make_role(tasks=3))
     world.exited(first, 1)
     world.killed(second)
-    assert world.restart() == kills([third])
+    assert world.restart() == world.kills([third])
     assert world.killed(third) == [ReleaseAttempt("j", 0)]
     assert world.job().state is State.FAILED
 
@@ -600,7 +599,7 @@ def test_an_attempt_for_which_too_few_ports_are_left_is_tried_again() -> None:
     world = World(shares_host_ports=True)
     world.submit(make_role(tasks=2))
     refs = world.refs()
-    assert world.handle(PortsTaken(world.now, "j", 0, frozenset(PORT_RANGE)))[:2] == kills(refs)
+    assert world.handle(PortsTaken(world.now, "j", 0, frozenset(PORT_RANGE)))[:2] == world.kills(refs)
     world.killed(*refs)
     assert "too few are left" in " ".join(world.sentences())
     assert world.attempt().number == 1

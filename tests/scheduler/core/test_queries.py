@@ -109,7 +109,9 @@ def test_a_job_whose_last_attempt_is_still_ending_is_told_so() -> None:
     world = World()
     first, _ = world.run(make_role(tasks=2), retryCount=1)
     world.exited(first, 1)
-    assert (why(world) or "").startswith("The tasks of the last attempt are being stopped. The last attempt")
+    assert (why(world) or "").startswith(
+        "The tasks of the last attempt are being stopped, and killed in 10 s. The last attempt"
+    )
 
 
 def test_nodes_show_what_is_taken_and_who_has_which_gpu() -> None:
@@ -329,4 +331,4 @@ def test_a_job_for_which_others_are_stopped_starts_soon() -> None:
     world = World(make_node(gpus={"P100": 2}), virtual_clusters=clusters)
     world.run(make_role(gpus=2), id="borrows")
     answer = world.forecast("alice", make_spec(make_role(gpus=1), virtualCluster="vision"))
-    assert (answer.fits, answer.starts_within) == ("later", 60)
+    assert (answer.fits, answer.starts_within) == ("later", 10)

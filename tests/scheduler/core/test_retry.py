@@ -11,7 +11,6 @@ from tests.scheduler.core.world import (
     ReleaseAttempt,
     WakeAt,
     World,
-    kills,
     make_role,
 )
 
@@ -174,7 +173,7 @@ def test_the_pause_begins_when_the_attempt_was_decided_but_the_next_waits_for_it
     for _ in range(3):
         fail(world)
         world.killed(world.refs()[1])
-    assert fail(world) == kills([world.refs()[1]])
+    assert fail(world) == world.kills([world.refs()[1]])
     due = world.now + 1000
     assert world.job().not_before == due
     assert world.tick(5000) == []

@@ -142,10 +142,10 @@ def test_an_estimate_knows_who_will_be_stopped_and_when() -> None:
     world.tick(HOUR // 2)
     spec = world.core.jobs["long"].spec
     # (it has half an hour left undisturbed, and some seconds to end)
-    assert world.forecast("alice", replace(spec, **asks(1))).starts_within == 1800 + 60
+    assert world.forecast("alice", replace(spec, **asks(1))).starts_within == 1800 + 10
     assert world.forecast("alice", replace(spec, **asks(49.4))).starts_within == round(49.5 * 3600)
     world.submit(GPU, id="first", **asks(1))
-    assert world.forecast("alice", replace(spec, **asks(2))).starts_within == 1800 + 60 + 3600
+    assert world.forecast("alice", replace(spec, **asks(2))).starts_within == 1800 + 10 + 3600
 
 
 def test_an_estimate_takes_nobody_as_stopped_who_may_not_be() -> None:

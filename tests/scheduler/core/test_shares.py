@@ -8,12 +8,11 @@ from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.queries import limit_errors, queued_jobs, waiting_reason
 from tests.scheduler.core.world import (
-    GRACE,
+    GRACE_MS,
     EndCause,
     KillTask,
     LaunchAttempt,
     World,
-    kills,
     make_node,
     make_role,
 )
@@ -117,7 +116,7 @@ def test_the_form_says_that_borrowing_jobs_would_be_stopped_for_a_job() -> None:
         "it is guaranteed to virtual cluster vision: 1 borrowing job of others is stopped for it."
     )
     assert world.job("young").state is State.RUNNING
-    assert world.submit(gpus(2), id="wants", virtualCluster="vision") == kills(world.refs("young"))
+    assert world.submit(gpus(2), id="wants", virtualCluster="vision") == world.kills(world.refs("young"))
 
 
 def test_the_youngest_borrowing_jobs_are_stopped_for_a_job_within_its_guarantee() -> None:
@@ -127,7 +126,7 @@ def test_the_youngest_borrowing_jobs_are_stopped_for_a_job_within_its_guarantee(
     young = world.run(gpus(1), id="young")
     world.now += 1
     youngest = world.run(gpus(1), id="youngest")
-    assert world.submit(gpus(1), id="wants", virtualCluster="vision") == kills(youngest)
+    assert world.submit(gpus(1), id="wants", virtualCluster="vision") == world.kills(youngest)
     assert world.job("youngest").sub_state is SubState.ENDING
     assert launches(world.killed(*youngest)) == ["wants"]
     attempt = world.attempt("youngest")
@@ -179,10 +178,13 @@ def test_what_is_being_freed_is_kept_for_the_job_it_is_freed_for() -> None:
     world.now += 1
     third = world.run(gpus(1), id="c")
     fourth = world.run(gpus(1), id="d")
-    assert set(world.submit(gpus(2), id="wants", virtualCluster="vision")) == set(kills([*third, *fourth]))
+    assert set(world.submit(gpus(2), id="wants", virtualCluster="vision")) == set(
+        world.kills([*third, *fourth])
+    )
     assert [entry.reserved for entry in queued_jobs(world.core, "vision")] == [True]
-    assert "It is next: what becomes free is kept for it, until 2 more jobs have ended." in why(
-        world, "wants"
+    assert (
+        "what 2 jobs that are being stopped still hold is kept for it, and free in 10 s at the latest."
+        in why(world, "wants")
     )
     assert launches(world.killed(*third)) == []  # not c itself again
     assert launches(world.submit(gpus(1), id="small")) == []
@@ -199,7 +201,7 @@ def test_what_was_being_freed_when_the_service_died_is_kept_for_the_same_job_aft
     (b,) = world.run(gpus(1), id="b")
     (c,) = world.run(gpus(1), id="c")
     world.submit(gpus(2), id="wants", virtualCluster="vision")
-    assert set(world.restart()) == {KillTask(b, GRACE), KillTask(c, GRACE)}
+    assert set(world.restart()) == {KillTask(b, world.now + GRACE_MS), KillTask(c, world.now + GRACE_MS)}
     world.tick()
     assert launches(world.killed(b)) == []
     assert launches(world.killed(c)) == ["wants"]
@@ -333,7 +335,7 @@ def test_a_job_is_stopped_when_it_has_run_for_its_time() -> None:
     world.started(*refs)
     assert world.tick(59_999) == world.outcome.instructions
     assert world.job().state is State.RUNNING
-    assert world.tick(1)[:2] == kills(refs)
+    assert world.tick(1)[:2] == world.kills(refs)
     world.killed(*refs)
     job = world.job()
     assert (job.state, job.verdict is not None and job.verdict.exit_code) == (State.STOPPED, -7351)
@@ -406,7 +408,7 @@ def test_a_failed_task_of_a_debugged_job_keeps_its_container_until_the_job_is_st
     assert (task.state, task.exit_code) == (State.RUNNING, 7)
     world.exited(second)
     assert world.job().state is State.RUNNING
-    assert world.stop() == kills([first])
+    assert world.stop() == world.kills([first])
     world.killed(first)
     assert world.job().state is State.STOPPED
     assert (world.task(first).state, world.task(first).exit_code) == (State.FAILED, 7)
@@ -421,7 +423,7 @@ def test_when_the_hold_ends_the_failure_counts() -> None:
     world.restart()
     world.tick(59_999)
     assert world.job().sub_state is SubState.DEBUG_HELD
-    assert KillTask(task, GRACE) in world.tick(1)
+    assert KillTask(task, world.now + 1 + GRACE_MS) in world.tick(1)
     world.killed(task)
     job = world.job()
     # a segmentation fault is never tried again
@@ -442,12 +444,12 @@ def test_each_held_task_is_held_for_its_own_time() -> None:
     world.held(first, 1)
     world.now += 30_000
     world.held(second, 2)
-    assert KillTask(first, GRACE) in world.tick(30_000)
+    assert KillTask(first, world.now + 30_000 + GRACE_MS) in world.tick(30_000)
     assert not world.task(second).killing
     world.killed(first)
     assert world.task(first).exit_code == 1
     assert world.job().sub_state is SubState.DEBUG_HELD
-    assert KillTask(second, GRACE) in world.tick(30_000)
+    assert KillTask(second, world.now + 30_000 + GRACE_MS) in world.tick(30_000)
     world.killed(second)
     assert world.job().state is State.FAILED
 

@@ -45,7 +45,7 @@ from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store import rows, tables
 from tests.scheduler.making import make_config, make_node, make_role
 
-GRACE = 10.0
+GRACE_MS = 10_000
 
 
 class Disk:
@@ -180,8 +180,8 @@ class World:
     def progress(self, ref: TaskRef, percent: int | None = None) -> list[Instruction]:
         return self.handle(Progress(ref, self.now, msg("pulling the image"), percent))
 
-    def stop(self, job_id: str = "j", *, delete: bool = False) -> list[Instruction]:
-        return self.handle(StopRequested(self.now, job_id, "bob", delete))
+    def stop(self, job_id: str = "j", *, delete: bool = False, force: bool = False) -> list[Instruction]:
+        return self.handle(StopRequested(self.now, job_id, "bob", delete, force=force))
 
     def held(self, ref: TaskRef, code: int = 1) -> list[Instruction]:
         return self.handle(HeldAfterFailure(ref, self.now, EndCause.EXITED, code))
@@ -249,6 +249,10 @@ class World:
         self.started(*self.refs(id))
         return self.refs(id)
 
+    def kills(self, refs: Iterable[TaskRef], grace_ms: int = GRACE_MS) -> list[Instruction]:
+        """Return the instructions that end tasks, decided now."""
+        return [KillTask(ref, self.now + grace_ms) for ref in refs]
+
     def told(self, job_id: str = "j") -> list[str]:
         """List the types of a job's events."""
         return [entry.type for entry in self.disk.job_events if entry.job_id == job_id]
@@ -266,19 +270,14 @@ class World:
             )
 
 
-def kills(refs: Iterable[TaskRef]) -> list[Instruction]:
-    return [KillTask(ref, GRACE) for ref in refs]
-
-
 __all__ = [
-    "GRACE",
+    "GRACE_MS",
     "EndCause",
     "KillTask",
     "LaunchAttempt",
     "ReleaseAttempt",
     "WakeAt",
     "World",
-    "kills",
     "make_node",
     "make_role",
 ]

@@ -351,10 +351,20 @@ class EngineConformance:
         assert (ended.cause, ended.exit_code) == (EndCause.KILLED, 3)
         assert "bye" in lab.output(task)
 
+    async def test_a_task_that_saves_its_work_within_its_grace_ends_by_itself(self, lab: Lab) -> None:
+        task = await lab.start(
+            "trap 'sleep 3; echo saved; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
+        )
+        await lab.printed(task, "ready")
+        await lab.engine.kill(task, 30)
+        ended = await lab.ended(task)
+        assert (ended.cause, ended.exit_code) == (EndCause.KILLED, 5)
+        assert "saved" in lab.output(task)
+
     async def test_kill_ends_what_ignores_the_signal_once_the_grace_is_over(self, lab: Lab) -> None:
         task = await lab.start("trap '' TERM; echo ready; while :; do sleep 0.05; done")
         await lab.printed(task, "ready")
-        await lab.engine.kill(task, 0.3)
+        await lab.engine.kill(task, 1)
         ended = await lab.ended(task)
         assert (ended.cause, ended.exit_code) == (EndCause.KILLED, 137)
 
@@ -427,6 +437,20 @@ class EngineConformance:
         await later.engine.kill(task, 0)
         ended = await later.ended(task)
         assert (ended.cause, ended.exit_code) == (EndCause.KILLED, 137)
+
+    async def test_a_task_that_is_being_stopped_hears_of_it_once_and_has_what_is_left_of_its_grace(
+        self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+    ) -> None:
+        task = await lab.start("trap 'echo told' TERM; echo ready; while :; do sleep 0.05; done")
+        await lab.printed(task, "ready")
+        await lab.engine.kill(task, 1000)
+        await lab.printed(task, "told")
+        later = await restarted(lab)
+        await later.adopt([task])
+        await later.engine.kill(task, 2)
+        ended = await later.ended(task)
+        assert (ended.cause, ended.exit_code) == (EndCause.KILLED, 137)
+        assert later.output(task).count("told") == 1
 
     async def test_a_task_that_ends_while_nobody_looks_is_reported_with_its_exit_code(
         self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]

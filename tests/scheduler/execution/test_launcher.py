@@ -279,15 +279,28 @@ async def test_after_a_restart_only_those_are_launched_that_have_not_started(pad
 async def test_a_kill_is_handed_on_with_its_grace(pad: Pad) -> None:
     pad.submit()
     await pad.idle()
-    pad.carry_out(KillTask(A, 10.0))
+    pad.carry_out(KillTask(A, pad.now + 10_000))
     await pad.idle()
     assert pad.engine.asked[-1] == ("kill", (A, 10.0))
+
+
+async def test_a_kill_that_comes_late_has_only_what_is_left_of_its_grace(pad: Pad) -> None:
+    pad.submit()
+    until = pad.now + 10_000
+    pad.now += 4_000
+    pad.carry_out(KillTask(A, until))
+    await pad.idle()
+    assert pad.engine.asked[-1] == ("kill", (A, 6.0))
+    pad.now += 60_000
+    pad.carry_out(KillTask(A, until))
+    await pad.idle()
+    assert pad.engine.asked[-1] == ("kill", (A, 0.0))
 
 
 async def test_a_kill_that_fails_is_tried_again_until_it_works(pad: Pad) -> None:
     pad.submit()
     pad.engine.faults = {"kill": [TimeoutError(), EngineError(msg("Docker does not answer."))]}
-    pad.carry_out(KillTask(A, 10.0))
+    pad.carry_out(KillTask(A, 11_000))
     await pad.idle()
     assert [what for what, _ in pad.engine.asked].count("kill") == 3
 
@@ -305,7 +318,7 @@ async def test_a_task_that_is_to_end_before_its_launch_is_not_launched(pad: Pad)
     pad.engine.gates["prepare"] = asyncio.Event()
     pad.submit(make_role(tasks=2))
     await pad.until(lambda: pad.engine.asked, "it is prepared")
-    pad.carry_out(KillTask(A, 10.0))
+    pad.carry_out(KillTask(A, 11_000))
     pad.engine.gates["prepare"].set()
     await pad.idle()
     assert ("launch", A) not in pad.engine.asked
@@ -316,7 +329,7 @@ async def test_a_gang_is_not_released_while_a_launch_of_it_is_under_way(pad: Pad
     pad.engine.gates["launch"] = asyncio.Event()
     pad.submit()
     await pad.until(lambda: pad.engine.launches, "it is launched")
-    pad.carry_out(KillTask(A, 10.0), ReleaseAttempt("j", 0))
+    pad.carry_out(KillTask(A, 11_000), ReleaseAttempt("j", 0))
     await asyncio.sleep(0.05)
     assert "release" not in [what for what, _ in pad.engine.asked]
     pad.engine.gates["launch"].set()
@@ -526,7 +539,7 @@ async def test_a_job_that_is_stopped_while_it_waits_for_its_code_is_released_at_
     await pad.launch_over(away)
     pad.submit(make_role(tasks=2), codeDir="/alice/code")
     await pad.until(lambda: pad.reported, "it waits")
-    pad.carry_out(KillTask(A, 10.0), KillTask(B, 10.0), ReleaseAttempt("j", 0))
+    pad.carry_out(KillTask(A, 11_000), KillTask(B, 11_000), ReleaseAttempt("j", 0))
     await pad.idle()
     assert pad.engine.asked[-1] == ("release", (A, B))
     assert not pad.engine.launches

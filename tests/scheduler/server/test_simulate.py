@@ -23,6 +23,7 @@ nodes:
 virtualClusters:
   default: {capacity: 50}
   other: {capacity: 50}
+defaults: {terminationGraceSeconds: 0}
 """
 TRACE = """job,virtualCluster,submitSeconds,runSeconds,tasks,gpus
 stays,default,0,100,1,2
@@ -55,6 +56,24 @@ def test_the_numbers_are_json_for_programs(simulate: Simulate) -> None:
     assert (found["jobs"], found["ended"], found["preemptions"], found["makespanSeconds"]) == (3, 3, 1, 125.0)
     assert found["virtualClusters"]["other"]["queueingSeconds"] == {"mean": 0.0, "median": 0.0, "p99": 0.0}
     assert found["completionSeconds"]["mean"] == round((100 + 120 + 10) / 3, 3)
+
+
+def test_a_stopped_job_keeps_its_place_as_trace_option_or_cluster_file_say(
+    simulate: Simulate, tmp_path: Path
+) -> None:
+    def waits(*words: str, **files: str) -> float:
+        _, said = simulate("--json", *words, **files)
+        return float(json.loads(said)["virtualClusters"]["other"]["queueingSeconds"]["mean"])
+
+    (tmp_path / "usual.yaml").write_text(CLUSTER.replace("defaults: {terminationGraceSeconds: 0}", ""))
+    head, *rows = TRACE.splitlines()
+    trace = [f"{head},terminationGraceSeconds", *(f"{row},4" for row in rows)]
+    (tmp_path / "own.csv").write_text("\n".join(trace))
+    assert waits() == 0
+    assert waits(cluster="usual.yaml") == 10
+    assert waits("--grace", "700") == 85  # when the first has ended
+    assert waits("--grace", "30") == 30
+    assert waits("--grace", "30", trace="own.csv") == 4
 
 
 def test_people_read_a_table(simulate: Simulate) -> None:
@@ -217,7 +236,9 @@ def test_with_levels_and_checkpoints_a_short_job_passes_a_long_one_that_goes_on_
         simulate("--jobs", str(tmp_path / "fared.csv"), *more)
         return [line.split(",")[4] for line in (tmp_path / "fared.csv").read_text().splitlines()[1:]]
 
-    assert ends("--checkpoints") == ["36060.000", "7260.000"]
+    # (it has ten seconds to write one)
+    assert ends("--checkpoints") == ["36070.000", "7270.000"]
+    assert ends("--checkpoints", "--grace", "0") == ["36060.000", "7260.000"]
     assert ends() == ["36000.000", "36060.000"]
 
 

@@ -21,7 +21,7 @@ NOW = 1000
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> CurrentCluster:
-    return CurrentCluster(CLUSTER, ProcessEngine(tmp_path), 5.0, 20_000, lambda: NOW)
+    return CurrentCluster(CLUSTER, ProcessEngine(tmp_path), 20_000, lambda: NOW)
 
 
 def test_declared_nodes_are_filled_in_from_what_the_engine_has(cluster: CurrentCluster) -> None:

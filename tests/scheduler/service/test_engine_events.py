@@ -29,7 +29,7 @@ class Parts(ProcessEngine):
         self.told: asyncio.Queue[EngineEvent | Exception] = asyncio.Queue()
         self.reported: asyncio.Queue[Event] = asyncio.Queue()
         self.noted: Sequence[Node] = ()
-        self.cluster = CurrentCluster(Definition(), self, 5.0, 20_000, lambda: 0)
+        self.cluster = CurrentCluster(Definition(), self, 20_000, lambda: 0)
         self.machine = Machine()
         self.clock = self.machine.clock()
         self.subject = EngineEvents(self, self.cluster, self, self, self.clock)  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def test_what_a_job_is_told_at_its_submission_rests_on_the_limits_of_what_runs(
     jobs = [make_job("runs", 0, 100, 2, most=most), make_job("waits", 10, 5, 1)]
     nodes = [make_node("a", gpus={"t": 2})]
     result = replay(
-        jobs, nodes, [VirtualCluster("default", 100.0)], CoreSettings(kill_grace_seconds=0), estimate=True
+        jobs, nodes, [VirtualCluster("default", 100.0)], CoreSettings(grace_seconds=0), estimate=True
     )
     runs, waits = fared(result)["runs"], fared(result)["waits"]
     assert not runs.asked

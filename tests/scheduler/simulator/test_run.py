@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -53,6 +54,37 @@ def test_a_job_stopped_for_another_share_begins_anew() -> None:
     assert seconds(result) == {"stays": (0, 100), "by right": (15, 25), "borrows": (25, 125)}
     stopped = fared(result)["borrows"]
     assert (stopped.preemptions, stopped.lost_ms, stopped.first_started) == (1, 10_000, 5_000)
+
+
+def test_a_job_stopped_for_another_keeps_its_place_for_its_grace() -> None:
+    jobs = [
+        make_job("stays", 0, 100, 2),
+        replace(make_job("borrows", 5, 100, 2), grace_seconds=4),
+        make_job("by right", 15, 10, 2, vc="other"),
+    ]
+    result = run(jobs, clusters=TWO_SHARES)
+    assert seconds(result) == {"stays": (0, 100), "by right": (19, 29), "borrows": (29, 129)}
+    assert fared(result)["borrows"].lost_ms == 14_000
+
+
+def test_a_job_that_would_end_within_its_grace_keeps_its_place_no_longer() -> None:
+    jobs = [
+        make_job("stays", 0, 100, 2),
+        replace(make_job("borrows", 5, 12, 2), grace_seconds=60),
+        make_job("by right", 15, 10, 2, vc="other"),
+    ]
+    assert seconds(run(jobs, clusters=TWO_SHARES))["by right"] == (17, 27)
+
+
+def test_with_checkpoints_only_the_grace_is_lost() -> None:
+    jobs = [
+        make_job("stays", 0, 100, 2),
+        replace(make_job("borrows", 5, 100, 2), grace_seconds=4),
+        make_job("by right", 15, 10, 2, vc="other"),
+    ]
+    result = run(jobs, clusters=TWO_SHARES, checkpoints=True)
+    assert seconds(result)["borrows"] == (29, 119)
+    assert fared(result)["borrows"].lost_ms == 4_000
 
 
 def test_a_job_ends_at_its_time_limit() -> None:

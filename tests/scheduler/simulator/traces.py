@@ -107,12 +107,13 @@ def run(
     *,
     overtake_limit: int = 20,
     ends: bool = True,
+    checkpoints: bool = False,
 ) -> Replay:
     """Replay jobs under the eyes of a checker."""
     machines = two_nodes() if nodes is None else nodes
     checker = Checker(machines, jobs)
-    settings = CoreSettings(kill_grace_seconds=0, overtake_limit=overtake_limit)
-    result = replay(jobs, machines, clusters, settings, ends=ends, observe=checker)
+    settings = CoreSettings(grace_seconds=0, overtake_limit=overtake_limit)
+    result = replay(jobs, machines, clusters, settings, ends=ends, observe=checker, checkpoints=checkpoints)
     if ends:
         checker.assert_nothing_is_held()
     assert checker.attempts == sum((one.started is not None) + one.preemptions for one in result.jobs)

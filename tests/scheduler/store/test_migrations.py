@@ -97,6 +97,7 @@ def test_what_the_first_version_wrote_is_read_whole(database_url: str, open_stor
             [] if sub_state == "QUEUED" else [(0, 2), (1, 2)]
         )
         for attempt in attempts:
+            assert attempt.ending_until is None
             task = attempt.tasks["main", 1]
             gpu = 2 * order + 1
             assert (task.assignment.node, task.assignment.gpus) == ("node-a", (gpu,))

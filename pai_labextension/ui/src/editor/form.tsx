@@ -101,7 +101,7 @@ function Form(): React.ReactElement {
       <Environment />
       <Details
         summary={trans.__(
-          'More: storage folders, registry credentials, retries, priority, time limit, start after jobs'
+          'More: storage folders, registry credentials, retries, priority, time limit, time to end, start after jobs'
         )}
         isOpen={hasMore}
       >
@@ -117,6 +117,10 @@ function Form(): React.ReactElement {
           <NumberField
             path={['extras', 'maxRunSeconds']}
             placeholder={trans.__('that of the virtual cluster (not given)')}
+          />
+          <NumberField
+            path={['extras', 'terminationGraceSeconds']}
+            placeholder={trans.__('that of the cluster, mostly 10 (not given)')}
           />
         </div>
         <AfterField

@@ -722,6 +722,10 @@ export type JobStatus = {
      * How many these are in all
      */
     dependentCount: number;
+    /**
+     * When those of its tasks are killed that have not ended by then; null: none is being stopped
+     */
+    endingUntil: number | null;
 };
 
 /**

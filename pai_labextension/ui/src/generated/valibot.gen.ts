@@ -665,7 +665,8 @@ export const vJobStatus = v.object({
     latestEndTime: v.nullable(v.pipe(v.number(), v.integer())),
     dependencies: v.array(vJobLink),
     dependents: v.array(vJobLink),
-    dependentCount: v.pipe(v.number(), v.integer())
+    dependentCount: v.pipe(v.number(), v.integer()),
+    endingUntil: v.nullable(v.pipe(v.number(), v.integer()))
 });
 
 /**

@@ -10,6 +10,7 @@ import { runningTasks } from '../access/tasks';
 import { TextButton } from '../buttons';
 import { startsIn } from '../forecast';
 import { JobLink } from '../generated/types.gen';
+import { isEnding } from '../jobs';
 import { stateLabel, stateWord } from '../states';
 import { LocalTime } from '../times';
 import { runAgain } from './actions';
@@ -42,6 +43,12 @@ export function JobHead(props: IJobPageProps & { known: IKnownJob }): React.Reac
           <span>
             {trans.__('Ends at the latest:')}{' '}
             <LocalTime time={new Date(status.latestEndTime)} language={props.language} form="minutes" />
+          </span>
+        )}
+        {status.endingUntil !== null && (
+          <span>
+            {trans.__('Ends at the latest:')}{' '}
+            <LocalTime time={new Date(status.endingUntil)} language={props.language} form="seconds" />
           </span>
         )}
       </p>
@@ -152,7 +159,7 @@ function Ports(props: {
 }): React.ReactElement | null {
   const { user, known, access, trans } = props;
   const { detail } = known;
-  const open = detail.jobStatus.state === 'RUNNING' && detail.jobStatus.subState !== 'ENDING';
+  const open = detail.jobStatus.state === 'RUNNING' && !isEnding(detail.jobStatus);
   const tasks = open
     ? runningTasks({ username: user, name: detail.name }, detail).filter(({ ports }) => ports.length > 0)
     : [];
@@ -164,8 +171,8 @@ function Ports(props: {
 function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElement {
   const { model, known, trans, isOwnServer, onTerminal, onConnect, onClone, onOpen, onEnd, onDeleted } = props;
   const [busy, setBusy] = React.useState(false);
-  const { state, subState } = known.detail.jobStatus;
-  const isOpen = state === 'RUNNING' && subState !== 'ENDING';
+  const ending = isEnding(known.detail.jobStatus);
+  const isOpen = known.detail.jobStatus.state === 'RUNNING' && !ending;
   const act = (action: () => Promise<void>) => () => {
     setBusy(true);
     void action().finally(() => setBusy(false));
@@ -221,12 +228,15 @@ function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElemen
         <TextButton
           icon={stopIcon}
           disabled={busy}
+          title={
+            ending ? trans.__('Its tasks are being stopped: give them no more time to end by themselves') : undefined
+          }
           onClick={act(async () => {
-            await onEnd('stop');
+            await onEnd(ending ? 'kill' : 'stop');
             await model.refresh();
           })}
         >
-          {trans.__('Stop')}
+          {ending ? trans.__('Kill now') : trans.__('Stop')}
         </TextButton>
       )}
     </div>

@@ -68,8 +68,8 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
         onOpen: show,
         onResults: path => void commands.execute('pai:open-storage', { path }),
         onEnd: async ending => {
-          const { state } = model.known!.detail.jobStatus; // (what is not known has no buttons)
-          const refused = await end([{ name: job.name, username: job.user, state }], ending, jobs, trans);
+          const { state, subState } = model.known!.detail.jobStatus; // (what is not known has no buttons)
+          const refused = await end([{ name: job.name, username: job.user, state, subState }], ending, jobs, trans);
           return refused?.length === 0;
         },
         onDeleted: () => {

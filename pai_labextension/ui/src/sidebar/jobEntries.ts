@@ -4,7 +4,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 
 import { IJob } from '../api';
 import { Ending } from '../endingWords';
-import { isActive, isOpen } from '../jobs';
+import { isActive, isEnding, isOpen } from '../jobs';
 
 /** What is done where an entry is chosen. */
 export interface IJobActions {
@@ -44,11 +44,12 @@ export function entriesOf(job: IJob, isOwnServer: boolean, actions: IJobActions,
     { label: trans.__('Clone and edit'), kind: 'clone', act: () => actions.onClone(job) }
   ];
   const stop: IEntry = { label: trans.__('Stop …'), kind: 'stop', act: () => actions.onEnd([job], 'stop') };
+  const kill: IEntry = { label: trans.__('Kill now …'), kind: 'kill', act: () => actions.onEnd([job], 'kill') };
   const remove: IEntry = { label: trans.__('Delete …'), kind: 'delete', act: () => actions.onEnd([job], 'delete') };
   return [
     [open, ...(isOpen(job) ? inside : [])],
     ...(isOwnServer ? [] : [again]),
-    [...(isActive(job) ? [stop] : []), remove]
+    [...(isActive(job) ? [isEnding(job) ? kill : stop] : []), remove]
   ];
 }
 

@@ -22,6 +22,7 @@ const ICONS: Record<Kind, LabIcon> = {
   again: refreshIcon,
   clone: copyIcon,
   stop: stopIcon,
+  kill: stopIcon,
   delete: deleteIcon
 };
 

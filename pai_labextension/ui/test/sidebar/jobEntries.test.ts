@@ -32,7 +32,7 @@ describe('the menu of a job', () => {
       'Open',
       'Run again',
       'Clone and edit',
-      'Stop …',
+      'Kill now …',
       'Delete …'
     ]);
     expect(of({ state: 'WAITING' })).toEqual(['Open', 'Run again', 'Clone and edit', 'Stop …', 'Delete …']);

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,14 @@ def _file(folder: Path, name: str, command: str = "echo hello", **fields: Any) -
     job = json.dumps(hello_job(name, command, **fields))
     path.write_text(f"// a comment, and a comma at the end\n{job[:-1]},}}/* and another */")
     return path
+
+
+def _eventually(pai: Pai, text: str, *words: str) -> None:
+    for _ in range(300):
+        if text in pai(*words).stdout:
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{words} never say {text}")
 
 
 def test_a_job_goes_from_a_file_to_its_log(pai: Pai, tmp_path: Path) -> None:
@@ -79,7 +88,9 @@ def test_programs_get_json(pai: Pai, tmp_path: Path) -> None:
 
 def test_a_job_is_stopped_and_deleted(pai: Pai, tmp_path: Path) -> None:
     pai("submit", _file(tmp_path, "cli-stop", "sleep 600"))
+    # (its task may take a moment to end)
     assert pai("stop", "cli-stop", "--reason", "wrong data").stdout == "Job cli-stop is stopped.\n"
+    _eventually(pai, "STOPPED", "show", "cli-stop")
     assert "wrong data" in pai("show", "cli-stop").stdout
     assert "STOPPED" in pai("show", "cli-stop").stdout
     assert pai("stop", "cli-stop").stdout == "Job cli-stop is stopped.\n"
@@ -115,6 +126,28 @@ def test_nothing_is_said_where_nobody_reads_the_output(scheduler: RunningSchedul
     ended = subprocess.run([PAI, *words], stdout=output, stderr=subprocess.PIPE, env=environment, check=False)
     os.close(output)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_job_that_takes_its_time_to_end_says_until_when_and_is_killed_now(pai: Pai, tmp_path: Path) -> None:
+    stubborn = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
+    job = _file(tmp_path, "cli-grace", stubborn, extras={"terminationGraceSeconds": 500})
+    pai("submit", job)
+    _eventually(pai, "ready", "logs", "cli-grace")
+    said = pai("stop", "cli-grace").stdout
+    until = re.search(r"Its tasks have until (\S+ \S+) to end by themselves", said)
+    assert until, said
+    shown = pai("show", "cli-grace").stdout
+    assert "(ENDING)" in shown
+    assert until[1] in shown
+    assert "killed in 9 min" in shown
+    assert pai("stop", "--now", "cli-grace").stdout == "Job cli-grace is stopped.\n"
+    _eventually(pai, "STOPPED", "show", "cli-grace")
+
+
+def test_more_time_to_end_than_the_limit_is_refused(pai: Pai, tmp_path: Path) -> None:
+    refused = pai("submit", _file(tmp_path, "cli-long", "true", extras={"terminationGraceSeconds": 601}))
+    assert refused.returncode == 1
+    assert "600 s at most" in refused.stderr
 
 
 def test_every_wrong_field_has_a_line_with_its_path(pai: Pai, tmp_path: Path) -> None:

@@ -37,7 +37,12 @@ TOKENS = """{
     "token-shell": {"name": "$(id);`id`"}, "token-root": {"name": "root", "admin": true}
 }"""
 FOREVER = "exec sleep 1000"
-NODE = parse_definition({"nodes": [{"name": "a", "cpus": 64, "memoryMB": 8000, "storageGB": 1000}]})
+NODE = parse_definition(
+    {
+        "nodes": [{"name": "a", "cpus": 64, "memoryMB": 8000, "storageGB": 1000}],
+        "defaults": {"terminationGraceSeconds": 1},
+    }
+)
 
 
 class DoorEngine(ProcessEngine):
@@ -166,7 +171,6 @@ async def open_house(folder: Path, storage: Storage | None = None, **options: An
         address=url,
         job_files=JobIdentities(storage or FolderStorage(folder / "files"), folder, authenticator.find),
         keys=keys,
-        kill_grace_seconds=1,
     )
     await service.start()
     gateway: SshGateway = {"host": None, "port": 2222, "hostKey": keys.gateway_host().public}
