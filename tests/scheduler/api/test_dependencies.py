@@ -124,6 +124,20 @@ async def test_validate_says_that_a_job_would_wait_for_another_or_never_start(al
     assert (await alice.validate(waits("x", {"job": "after-long", "on": "ended"})))["fits"] == "now"
 
 
+async def test_a_job_that_is_waited_for_may_have_ended_long_ago(alice: Client) -> None:
+    await alice.submit(hello_job("after-done"))
+    await end_of(alice, "after-done")
+    await alice.submit(waits("after-good", "after-done"))
+    good = await end_of(alice, "after-good")
+    assert (good["state"], good["dependencies"]) == (
+        "SUCCEEDED",
+        [link("after-done", "SUCCEEDED", holds=True)],
+    )
+    await alice.submit(waits("after-never", {"job": "after-done", "on": "failed"}))
+    never = await status_of(alice, "after-never")
+    assert (never["state"], never["appExitCode"]) == ("STOPPED", -7360)
+
+
 async def test_a_later_job_of_the_same_name_counts_for_nothing(alice: Client) -> None:
     await alice.submit(hello_job("after-name", "exec sleep 1000"))
     await alice.submit(waits("after-bound", "after-name"))
