@@ -63,6 +63,12 @@ async def test_the_jobs_to_wait_for_are_a_line_of_names() -> None:
     assert model.config == JOB
 
 
+async def test_the_time_to_end_is_a_number_in_the_form() -> None:
+    model, form = form_of()
+    form.extras.field("terminationGraceSeconds").entry.value = "300"
+    assert model.config == {**JOB, "extras": {"terminationGraceSeconds": 300}}
+
+
 async def test_nothing_is_left_of_extras_that_only_the_form_made() -> None:
     model, form = form_of()
     form.extras.field("priority").entry.value = "70"
@@ -81,7 +87,8 @@ async def test_the_text_changes_the_inputs() -> None:
 
 
 async def test_a_mistake_stands_beside_its_input() -> None:
-    model, form = form_of(extras={"priority": 101, "maxRunSeconds": 0, "preemptible": "no", "after": "a"})
+    numbers = {"priority": 101, "maxRunSeconds": 0, "terminationGraceSeconds": 3601}
+    model, form = form_of(extras={**numbers, "preemptible": "no", "after": "a"})
     errors = {error.path: [str(error.message)] for error in model.errors}
     assert form.show_errors(errors) == []
     assert all(field.problem for _, field in form.extras.fields())

@@ -157,6 +157,13 @@ def test_a_task_that_names_no_disk_reserves_one_gb_or_what_the_file_says(
             "virtualClusters",
             "110 per cent",
         ),
+        (
+            "defaults: {terminationGraceSeconds: 601}",
+            "defaults.terminationGraceSeconds",
+            "which is 600",
+        ),
+        ("limits: {terminationGraceSeconds: 3601}", "limits.terminationGraceSeconds", "At most 3600"),
+        ("limits: {storageGB: 1}", "limits.storageGB", "terminationGraceSeconds"),
     ],
 )
 def test_an_error_names_its_place_and_what_is_wanted(text: str, path: str, words: str) -> None:
@@ -352,3 +359,12 @@ def test_the_links_of_gpus_are_what_the_file_says_whatever_else_was_found() -> N
     found = [make_node("a", gpus={"P100": 4}), make_node("b", gpus={"P100": 4})]
     nodes = merge_nodes(definition, found, one_machine=False)
     assert [node.gpu_links for node in nodes] == [((0, 2), (1, 3)), ()]
+
+
+def test_the_time_to_end_has_a_default_and_a_limit() -> None:
+    usual = parse("")
+    assert (usual.grace_seconds, usual.max_grace_seconds) == (10, 600)
+    ours = parse("defaults: {terminationGraceSeconds: 60}\nlimits: {terminationGraceSeconds: 3600}")
+    assert (ours.grace_seconds, ours.max_grace_seconds) == (60, 3600)
+    low = parse("limits: {terminationGraceSeconds: 5}")
+    assert (low.grace_seconds, low.max_grace_seconds) == (5, 5)
