@@ -92,7 +92,7 @@ function State({ model, trans, actions }: IBarProps): React.ReactElement | null 
       {problems.length > 0 && (
         <ul className="pai-SubmitBar-problems" aria-label={trans.__('Problems')}>
           {problems.map(({ kind, before, places, after }, index) => (
-            <li key={index} className={`pai-mod-${kind}`}>
+            <li key={index} className={{ bad: 'pai-mod-bad', needed: undefined, warn: 'pai-mod-warn' }[kind]}>
               {before && <span>{before}</span>}
               {places.map(path => (
                 <PlaceButton key={path.join()} path={path} model={model} trans={trans} actions={actions} />
