@@ -87,7 +87,7 @@ _RESOURCES = (
     _resource("user/{name}/available", "GET", "borrowing"),
     _resource("user/{name}/jobs", "GET POST", "state limit after"),
     _resource(_JOB, "GET PUT DELETE"),
-    _resource(f"{_JOB}/config"),
+    _resource(f"{_JOB}/config", "GET", "as"),
     _resource(f"{_JOB}/ssh", "GET", "task"),
     _resource(f"{_JOB}/ssh/key", "GET", "format"),
     _resource("user/{name}/schedules"),

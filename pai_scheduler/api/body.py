@@ -6,16 +6,17 @@ from typing import Any
 
 from tornado.httputil import HTTPServerRequest
 
-from pai_scheduler.job.jsontext import JsonTextError, loads_json, loads_jsonc
+from pai_scheduler.job.jsontext import LONGEST_JSONC, JsonTextError, loads_json, loads_jsonc
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import InvalidJobError
 from pai_scheduler.job.urlencoded import loads_urlencoded
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import LONGEST_REASON
+from pai_scheduler.store.records import SubmittedText
 
-#: Characters of the longest text that may have comments: reading them takes long, and nobody writes more.
-_LONGEST_JSONC = 256 * 1024
+#: What a text with comments is called, whatever it was sent as: JSONC has no media type of its own
+_JSON = "application/json"
 
 
 def read_body(request: HTTPServerRequest) -> Any:
@@ -23,6 +24,16 @@ def read_body(request: HTTPServerRequest) -> Any:
 
     Comments and trailing commas are accepted: people send their files as they are.
     """
+    return _read(request)[0]
+
+
+def read_job(request: HTTPServerRequest) -> tuple[dict[str, Any], SubmittedText | None]:
+    """Return the body's job, and its text where there are comments or trailing commas in it."""
+    body, text = _read(request)
+    return _as_object(body), text
+
+
+def _read(request: HTTPServerRequest) -> tuple[Any, SubmittedText | None]:
     encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
         message = msg("A body in the encoding {encoding} is not read; send it plain.", encoding=encoding)
@@ -40,11 +51,16 @@ def read_body(request: HTTPServerRequest) -> Any:
         ("{", "[", "/")
     ):
         try:
-            return loads_urlencoded(text)
+            return loads_urlencoded(text), None
         except InvalidJobError as error:
             raise invalid_parameters(msg("The form cannot be read."), error.errors) from None
     try:
-        return (loads_jsonc if len(text) <= _LONGEST_JSONC else loads_json)(text)
+        try:
+            return loads_json(text), None
+        except JsonTextError:
+            if len(text) > LONGEST_JSONC:
+                raise
+            return loads_jsonc(text), SubmittedText(text, _JSON)
     except JsonTextError as error:
         message = msg(
             "The body is not JSON. Line {line}, column {column}: {reason}",
@@ -57,7 +73,10 @@ def read_body(request: HTTPServerRequest) -> Any:
 
 def read_object(request: HTTPServerRequest) -> dict[str, Any]:
     """Return the body's JSON object; refuses any other value."""
-    body = read_body(request)
+    return _as_object(read_body(request))
+
+
+def _as_object(body: Any) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise _unreadable(msg("The body must be a JSON object: {example}.", example='{"name": "value"}'))
     return body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import yaml
@@ -24,10 +24,10 @@ from pai_scheduler.rest.models import (
     Submitted,
     Validation,
 )
-from pai_scheduler.store.records import JobPosition
+from pai_scheduler.store.records import JobPosition, SubmittedText
 
 from .base_handlers import ApiHandler, Route, bad_query, routes
-from .body import read_body, read_object, read_reason
+from .body import read_body, read_job, read_object, read_reason
 from .listing import ListHandler, stored
 from .operations import (
     AFTER,
@@ -87,9 +87,9 @@ _SUBMISSION: Mapping[str, Any] = {
 
 
 class _SubmitHandler(ApiHandler):
-    async def submit(self, owner: str, config: dict[str, Any]) -> None:
+    async def submit(self, owner: str, config: dict[str, Any], text: SubmittedText | None) -> None:
         """Submit for `owner`, and say where the job is found; RequestError where it is refused."""
-        accepted = await self.service.admission.submit(self.principal, owner, config)
+        accepted = await self.service.admission.submit(self.principal, owner, config, text)
         name = accepted.name
         for warning in accepted.warnings:
             # there may be anybody's URIs in it
@@ -147,7 +147,7 @@ class JobsHandler(_ListingHandler):
     @operation("POST /jobs", "submit", "jobs", "Submit a job", **_SUBMISSION)
     async def post(self) -> None:
         """Submit for oneself."""
-        await self.submit(self.principal.name, read_object(self.request))
+        await self.submit(self.principal.name, *read_job(self.request))
 
 
 class UserJobsHandler(_ListingHandler):
@@ -171,7 +171,7 @@ class UserJobsHandler(_ListingHandler):
     @operation("POST /user/{user}/jobs", "submitFor", "jobs", "Submit a job for a user", **_SUBMISSION)
     async def post(self, user: str) -> None:
         """Submit for `user`."""
-        await self.submit(user, read_object(self.request))
+        await self.submit(user, *read_job(self.request))
 
 
 class JobHandler(_SubmitHandler):
@@ -210,11 +210,11 @@ class JobHandler(_SubmitHandler):
     )
     async def put(self, user: str, name: str) -> None:
         """Submit under the name in the address."""
-        config = read_object(self.request)
+        config, text = read_job(self.request)
         if config.get("jobName", name) != name:
             message = msg("jobName must be {name}, as in the address of this request.", name=name)
             raise invalid_parameters(message, [SpecError("$.jobName", message)])
-        await self.submit(user, config)
+        await self.submit(user, config, text)
 
     @operation(
         "DELETE /user/{user}/jobs/{job}",
@@ -242,18 +242,31 @@ class ConfigHandler(ApiHandler):
         "jobs",
         "The job as it was submitted",
         {200: Answer("The job.", JOB, {"application/yaml": JOB})},
-        description="As YAML where `Accept` puts that before JSON.",
+        description=(
+            "As YAML where `Accept` puts that before JSON. With `as=submitted` the text as it was sent, with "
+            "comments and trailing commas, in its own media type; of a job without them its JSON."
+        ),
+        parameters=[query("as", Literal["submitted"], "The text as it was sent")],
         refusals=[Refusal(404, ["NoJobConfigError", "NoApiError"], "There is no such job.")],
     )
     async def get(self, user: str, name: str) -> None:
-        """Return it as JSON, or as YAML where the caller prefers that."""
+        """Return it as JSON, as YAML where the caller prefers that, or as it was sent."""
+        form = self.query_text("as")
+        if form not in (None, "submitted"):
+            raise bad_query("as", msg("{text} is not “submitted”, the only value that there is.", text=form))
+        text = None
         try:
+            if form is not None:
+                text = await self.service.jobs.submitted_text(self.principal, user, name)
             config = await self.service.jobs.config(self.principal, user, name)
         except RequestError as refusal:
             if refusal.code == "NoJobError":
                 raise RequestError(404, "NoJobConfigError", refusal.message) from None
             raise
-        if _prefers_yaml(self.request.headers.get("Accept", "")):
+        if text is not None:
+            self.set_header("Content-Type", f"{text.media_type}; charset=UTF-8")
+            self.finish(text.text)
+        elif form is None and _prefers_yaml(self.request.headers.get("Accept", "")):
             self.set_header("Content-Type", "application/yaml; charset=UTF-8")
             # a large one takes seconds to write, which is nobody else's business
             self.finish(await asyncio.to_thread(_yaml, config))

@@ -50,6 +50,8 @@ from .trust import trusted_by
 
 Answer = TypeVar("Answer")
 
+_AS_JSON = {"Content-Type": "application/json"}
+
 #: seconds for an answer that the scheduler gives within half a minute where nothing happens
 _LONG_WAIT = 45.0
 
@@ -118,10 +120,16 @@ class Client(Connections):
         """Return whose token this is."""
         return await self._read(UserInfo, "GET", "user")
 
-    async def submit(self, config: Mapping[str, Any], *, user: str | None = None) -> str:
-        """Submit a job (durable on return), for oneself or, as admin, for `user`; return its name."""
+    async def submit(
+        self, config: Mapping[str, Any], *, user: str | None = None, text: str | None = None
+    ) -> str:
+        """Submit a job (durable on return), for oneself or, as admin, for `user`; return its name.
+
+        `text`: what it was read from, to be kept with its comments.
+        """
         path = f"user/{quote(user, safe='')}/jobs" if user else "jobs"
-        answer = await self._read(Submitted, "POST", path, json=config)
+        body = {"json": config} if text is None else {"content": text.encode(), "headers": _AS_JSON}
+        answer = await self._read(Submitted, "POST", path, **body)
         for warning in answer.get("warnings", ()):
             self.warned(warning["message"])
         return str(config["jobName"])

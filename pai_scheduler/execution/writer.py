@@ -19,6 +19,7 @@ from pai_scheduler.core.events import Event, Submitted
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.machine import Core
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.store.records import SubmittedText
 from pai_scheduler.store.refusals import not_written
 from pai_scheduler.store.store import Store, StoreError
 
@@ -38,6 +39,7 @@ _RETRY_SECONDS = 1.0
 class _Entry:
     event: Event
     config: Mapping[str, Any] | None = None
+    text: SubmittedText | None = None
     #: set when the event is durable; requests wait for it, engine events do not
     durable: asyncio.Future[None] | None = None
 
@@ -103,10 +105,15 @@ class Writer:
         """Take a user's event; returns when it is durable, RequestError where it cannot be."""
         await self.begin(event, config)
 
-    def begin(self, event: Event, config: Mapping[str, Any] | None = None) -> asyncio.Future[None]:
-        """Take a user's event; give what is done when it is durable; RequestError: it cannot be."""
+    def begin(
+        self, event: Event, config: Mapping[str, Any] | None = None, text: SubmittedText | None = None
+    ) -> asyncio.Future[None]:
+        """Take a user's event; give what is done when it is durable; RequestError: it cannot be.
+
+        `config`, `text`: a new job's JSON, and the text it was read from where that is kept too.
+        """
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._inbox.put_nowait(_Entry(event, config, durable))
+        self._inbox.put_nowait(_Entry(event, config, text, durable))
         return durable
 
     async def check(self) -> None:
@@ -164,15 +171,17 @@ class Writer:
             return
         await self._find_ended(entries)
         outcome = Outcome()
-        configs = {}
+        configs, texts = {}, {}
         begin = time.perf_counter()
         for left, entry in enumerate(entries, 1 - len(entries)):
             entry.event = self.core.in_order(entry.event)
             self.core.handle(entry.event, outcome, more=left < 0)
             if entry.config is not None:
                 configs[entry.event.job_id] = entry.config  # type: ignore[union-attr]
+            if entry.text is not None:
+                texts[entry.event.job_id] = entry.text  # type: ignore[union-attr]
         handled = time.perf_counter()
-        deleted = await self._run(self._store.commit, outcome, configs)
+        deleted = await self._run(self._store.commit, outcome, configs, texts)
         committed = time.perf_counter()
         for entry in entries:
             if entry.durable is not None and not entry.durable.done():

@@ -15,6 +15,9 @@ _NOT_BLANK = re.compile(r"[^\n\r]")
 _STRING_OR_COMMA = re.compile(
     r'"(?:\\.|[^"\\\n])*"?|[\[{:,][ \t\r\n]*,|(?P<end>,)(?=[ \t\r\n]*[\]}])', re.DOTALL
 )
+#: Characters of the longest text that the REST API takes with comments: reading them takes long, and nobody
+#: writes more.
+LONGEST_JSONC = 256 * 1024
 #: Python reads no integer longer than 4300 digits; no job needs half of that.
 _LONG_NUMBER = re.compile(r"\d{2000,}")
 

@@ -32,6 +32,7 @@ from pai_scheduler.rest.errors import (
 )
 from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.files import Files
+from pai_scheduler.store.records import SubmittedText
 from pai_scheduler.store.store import Store
 
 from .current_cluster import CurrentCluster
@@ -112,10 +113,17 @@ class Admission:
             _log.warning("the names of the jobs cannot be read, each submit asks for its own: %s", error)
 
     async def submit(
-        self, principal: Principal, owner: str, config: object, *, is_scheduled: bool = False
+        self,
+        principal: Principal,
+        owner: str,
+        config: object,
+        text: SubmittedText | None = None,
+        *,
+        is_scheduled: bool = False,
     ) -> Accepted:
         """Accept a job durably. What it will be refused of storage and shared folders, as rights are now, is
-        a warning: they may change before it starts. `is_scheduled`: it is a run of a schedule.
+        a warning: they may change before it starts. `text`: what it was read from, where that is kept too;
+        `is_scheduled`: it is a run of a schedule.
         """
         if not principal.may_act_for(owner):
             raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
@@ -124,7 +132,7 @@ class Admission:
         spec, kept, after = await self._check(principal, config, owner, is_scheduled=is_scheduled)
         if self._room is not None and (shortage := self._room.shortage()) is not None:
             raise storage_full(shortage)
-        await self._accept(owner, spec, kept, after)
+        await self._accept(owner, spec, kept, text, after)
         # (an administrator who submits for somebody has not that user's groups at hand)
         told = warnings(config)
         if principal.name == owner:
@@ -221,7 +229,12 @@ class Admission:
         return len(self._writer.core.unended(user)) + sum(name == user for name, _ in self._under_way)
 
     async def _accept(
-        self, owner: str, spec: JobSpec, config: Mapping[str, Any], after: Sequence[Dependency]
+        self,
+        owner: str,
+        spec: JobSpec,
+        config: Mapping[str, Any],
+        text: SubmittedText | None,
+        after: Sequence[Dependency],
     ) -> None:
         key = (owner, spec.name)
         if key in self._under_way:
@@ -242,7 +255,7 @@ class Admission:
             now = self._now()
             event = Submitted(now, self._ids.new(now), owner, spec, self._last_order, tuple(after))
             self.taken.add(*key)
-            durable = self._writer.begin(event, config)
+            durable = self._writer.begin(event, config, text)
         finally:
             if durable is None:
                 del self._under_way[key]

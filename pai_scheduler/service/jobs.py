@@ -13,7 +13,7 @@ from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import forbidden, no_job
 from pai_scheduler.security.principal import Principal
-from pai_scheduler.store.records import JobPosition
+from pai_scheduler.store.records import JobPosition, SubmittedText
 from pai_scheduler.store.store import Store
 
 
@@ -60,6 +60,11 @@ class Jobs:
             return await self._reader.read(self._store.config, job.id)
         except KeyError:
             raise no_job(owner, name) from None
+
+    async def submitted_text(self, principal: Principal, owner: str, name: str) -> SubmittedText | None:
+        """Return the text that the job was read from; None: its JSON says all."""
+        job = await self._reader.find_readable(principal, owner, name)
+        return await self._reader.read(self._store.submitted_text, job.id)
 
     async def attempts(self, principal: Principal, owner: str, name: str) -> list[Attempt]:
         """Return all attempts, oldest first."""

@@ -18,6 +18,7 @@ from pai_scheduler.job.task import TaskRef
 
 from . import rows
 from .outbox import announcement_rows
+from .records import SubmittedText
 from .tables import (
     announcements,
     attempts,
@@ -40,10 +41,15 @@ _FIXED = frozenset({"id", "user_name", "name", "virtual_cluster", "created"})
 
 
 def write_outcome(
-    connection: sa.Connection, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]
+    connection: sa.Connection,
+    outcome: Outcome,
+    configs: Mapping[str, Mapping[str, Any]],
+    texts: Mapping[str, SubmittedText],
 ) -> list[TaskRef]:
-    """Write all changes; `configs` has the job JSON of the new jobs by id. Gives the deleted jobs' tasks."""
-    _write_jobs(connection, outcome.jobs.values(), configs)
+    """Write all changes; `configs` has the job JSON of the new jobs by id, `texts` the kept texts. Gives the
+    deleted jobs' tasks.
+    """
+    _write_jobs(connection, outcome.jobs.values(), configs, texts)
     changed = [rows.dependency_row(*key, dependency) for key, dependency in outcome.dependencies.items()]
     upsert(connection, dependencies, changed)
     changed = [rows.attempt_row(job_id, attempt) for (job_id, _), attempt in outcome.attempts.items()]
@@ -95,12 +101,17 @@ def _insert_text(table: str, columns: tuple[str, ...], mark: str, count: int = 1
 
 
 def _write_jobs(
-    connection: sa.Connection, changed: Iterable[Job], configs: Mapping[str, Mapping[str, Any]]
+    connection: sa.Connection,
+    changed: Iterable[Job],
+    configs: Mapping[str, Mapping[str, Any]],
+    texts: Mapping[str, SubmittedText],
 ) -> None:
     new, old = [], []
     for job in changed:
         if job.id in configs:
-            new.append({**rows.job_row(job), "config": rows.dump(configs[job.id])})
+            text, media_type = texts.get(job.id) or (None, None)
+            kept = {"config": rows.dump(configs[job.id]), "submitted": text, "submitted_type": media_type}
+            new.append({**rows.job_row(job), **kept})
         else:
             changing = {key: value for key, value in rows.job_row(job).items() if key not in _FIXED}
             old.append({"_id": job.id, **changing})

@@ -20,6 +20,13 @@ class StoredJobEvent:
     entry: JobEvent
 
 
+class SubmittedText(NamedTuple):
+    """A job as it was sent, comments and layout included, and its media type."""
+
+    text: str
+    media_type: str
+
+
 class JobPosition(NamedTuple):
     """Where a job stands in the list of jobs: newest first, those of one ms by id; never changes."""
 

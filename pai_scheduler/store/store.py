@@ -27,7 +27,7 @@ from .history import StoredHistory
 from .maintenance import StoredMaintenance
 from .migrate import EmptyDatabaseError
 from .outbox import Outbox
-from .records import JobPosition, StoredJobEvent
+from .records import JobPosition, StoredJobEvent, SubmittedText
 from .schedules import StoredSchedules
 from .tables import (
     KEPT,
@@ -66,13 +66,19 @@ class Store(StoredDependencies, StoredSchedules, StoredMaintenance, Outbox, Stor
 
     # -- writing --------------------------------------------------------------------------------------------
 
-    def commit(self, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
-        """Write all changes in one transaction; `configs` has the job JSON of the new jobs by id.
+    def commit(
+        self,
+        outcome: Outcome,
+        configs: Mapping[str, Mapping[str, Any]],
+        texts: Mapping[str, SubmittedText] | None = None,
+    ) -> list[TaskRef]:
+        """Write all changes in one transaction; `configs` has the job JSON of the new jobs by id, `texts`
+        what it was read from where that is kept too.
 
         Gives the tasks of the deleted jobs, whose logs may go now. StoreError: nothing was written.
         """
         with self._writing() as connection:
-            return write_outcome(connection, outcome, configs)
+            return write_outcome(connection, outcome, configs, texts or {})
 
     def forgot(self, refs: Collection[TaskRef]) -> None:
         """Take note that the logs of these tasks of deleted jobs are removed."""
@@ -250,6 +256,13 @@ class Store(StoredDependencies, StoredSchedules, StoredMaintenance, Outbox, Stor
             raise KeyError(job_id)
         config: dict[str, Any] = json.loads(text)
         return config
+
+    def submitted_text(self, job_id: str) -> SubmittedText | None:
+        """Return the text that a job was read from; None: its JSON says all, or it is gone."""
+        with self._reading() as connection:
+            query = sa.select(jobs.c.submitted, jobs.c.submitted_type).where(jobs.c.id == job_id)
+            row = connection.execute(query).first()
+        return None if row is None or row.submitted is None else SubmittedText(*row)
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return all attempts of a job with their tasks, oldest first."""

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0016"
+HEAD = "0017"
 
 metadata = MetaData()
 
@@ -53,6 +53,9 @@ jobs = Table(
     #: so much of that counts for its level no longer, as it waited for long
     Column("uncounted", BigInteger, nullable=False, server_default="0"),
     Column("eligible", BigInteger),
+    #: its text and media type, where that says more than `config`: it has comments or trailing commas
+    Column("submitted", Text),
+    Column("submitted_type", String(64)),
     # a job that is being deleted leaves its name to the next one at once
     Index(
         "uq_jobs_user_name",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -47,7 +48,8 @@ async def test_jobs_are_found_chosen_and_ended_many_at_once_by_mouse_and_keyboar
             job = hello_job(f"sweep-{number}", "sleep 3600")
             job["taskRoles"][0]["gpuNumber"] = 1
             await alice.submit(job)
-        await alice.submit(hello_job("other", "exit 3"))
+        other = hello_job("other", "exit 3")
+        await alice.submit(other, text=f"// fails on purpose\n{json.dumps(other)}")
         async for _ in alice.events("alice", "other"):
             pass
     await page.get_by_role("button", name="PAI: 2 running · 4 waiting").click()
@@ -115,6 +117,7 @@ async def test_jobs_are_found_chosen_and_ended_many_at_once_by_mouse_and_keyboar
     await expect(page.get_by_role("region", name="State of “other-2”")).to_be_visible()
     await choose_in_menu(page, "other", "Clone and edit")
     await expect(page.locator(".pai-JobEditor").get_by_label("Command")).to_have_value("exit 3")
+    await expect(page.get_by_role("textbox", name="Job as JSON")).to_contain_text("// fails on purpose")
 
 
 async def test_the_cluster_is_shown_with_who_comes_first_and_when_machines_are_down(

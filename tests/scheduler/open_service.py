@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,10 @@ class FullStore(Store):
 
     full = False
 
-    def commit(self, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
+    def commit(self, outcome: Outcome, *of_jobs: Any) -> list[TaskRef]:
         if self.full:
             raise StoreError("database or disk is full", Trouble.FULL)
-        return super().commit(outcome, configs)
+        return super().commit(outcome, *of_jobs)
 
 
 class OpenService(Service):

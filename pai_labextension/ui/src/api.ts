@@ -121,6 +121,11 @@ export class Api {
     }
   }
 
+  /** Return the text of a job as it was submitted: with its comments, or JSON in one line. */
+  async submittedText(user: string, name: string): Promise<string> {
+    return (await this.ask('GET', ['user', user, 'jobs', name, 'config'], { as: 'submitted' })).text();
+  }
+
   /** Return the job as it was submitted. */
   async config(user: string, name: string): Promise<unknown> {
     return this.send('GET', ['user', user, 'jobs', name, 'config'], {});
@@ -131,9 +136,9 @@ export class Api {
     return parsed(vValidation, await this.send('POST', ['validate'], {}, config), this.trans);
   }
 
-  /** Submit a job. */
-  async submit(config: unknown): Promise<void> {
-    await this.send('POST', ['jobs'], {}, config);
+  /** Submit a job, as JSON or as a text with comments, which is kept. */
+  async submit(job: unknown): Promise<void> {
+    await this.send('POST', ['jobs'], {}, job);
   }
 
   /**
@@ -234,6 +239,7 @@ export class Api {
  * answer.
  *
  * @param path - below its base URL, encoded
+ * @param body - what is sent as JSON; a string is JSON already
  */
 export async function ask(
   settings: ServerConnection.ISettings,
@@ -259,7 +265,7 @@ export async function request(
   }
   const response = await ServerConnection.makeRequest(
     URLExt.join(settings.baseUrl, path),
-    { method, headers, body: body === undefined ? null : JSON.stringify(body) },
+    { method, headers, body: body === undefined || typeof body === 'string' ? (body ?? null) : JSON.stringify(body) },
     settings
   ).catch((error: Error) => {
     // (what the browser says of it is no sentence: `ended/speaking.ts` has put one in its place)

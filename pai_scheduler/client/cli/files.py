@@ -21,6 +21,11 @@ class FileError(Exception):
 
 def read_job_file(name: str) -> dict[str, Any]:
     """Read the JSON object in a file (`-`: the standard input); FileError where there is none."""
+    return read_job_text(name)[0]
+
+
+def read_job_text(name: str) -> tuple[dict[str, Any], str]:
+    """Read the JSON object in a file as `read_job_file`, and its text."""
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
@@ -28,7 +33,8 @@ def read_job_file(name: str) -> dict[str, Any]:
             msg("{file} cannot be read: {reason}.", file=name, reason=error.strerror), readable=False
         ) from None
     try:
-        job = loads_jsonc(data.decode("utf-8"))
+        text = data.decode("utf-8")
+        job = loads_jsonc(text)
     except UnicodeDecodeError as error:
         raise FileError(
             msg("{file} is not UTF-8 text (byte {position}).", file=name, position=error.start), readable=True
@@ -44,4 +50,4 @@ def read_job_file(name: str) -> dict[str, Any]:
         raise FileError(message, readable=True) from None
     if not isinstance(job, dict):
         raise FileError(msg("{file} holds no JSON object.", file=name), readable=True)
-    return job
+    return job, text

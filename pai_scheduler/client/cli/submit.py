@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pai_scheduler.client.storage.code import CodeError, CodeSettings, carry_out, prepare, read_settings
 from pai_scheduler.client.storage.transfer import amount
+from pai_scheduler.job.jsontext import LONGEST_JSONC
 
-from .files import read_job_file
+from .files import read_job_text
 from .progress import shown_progress
 from .session import OK, CliSession
 from .tables import printable_lines
@@ -32,7 +34,8 @@ async def submit(
     generate_name: bool,
 ) -> int:
     """Submit a job, and with `--watch` see it through."""
-    config = _with_after(await asyncio.to_thread(read_job_file, file), after or ())
+    written, text = await asyncio.to_thread(read_job_text, file)
+    config = _with_after(written, after or ())
     folder = Path(code) if code is not None else Path() if file == "-" else Path(file).parent
     settings = await asyncio.to_thread(
         _settings, folder, reads=code is not None or file != "-", no_code=no_code
@@ -46,8 +49,13 @@ async def submit(
         generate_name=generate_name or settings.generate_name,
     )
     prepared = await prepare(session.client, session.files, config, folder, settings, user=user)
+    # (kept with its comments where it is submitted as it stands)
+    kept = text if prepared.config is written and len(text) <= LONGEST_JSONC else None
+    deliver = partial(session.client.submit, user=user, text=kept)
     with shown_progress(session.locale) as tell:
-        name, sent = await carry_out(session.client, session.files, prepared, folder, tell, user=user)
+        name, sent = await carry_out(
+            session.client, session.files, prepared, folder, tell, user=user, deliver=deliver
+        )
     if prepared.code is not None and not session.as_json:
         session.say(
             "Code in {folder}. Files transferred: {files} ({length}); there already: {same}.",

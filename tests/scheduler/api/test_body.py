@@ -59,9 +59,25 @@ async def test_a_job_may_have_comments_and_trailing_commas(http: httpx.AsyncClie
     assert answer.status_code == 202, answer.text
     config = (await http.get(f"/user/alice/jobs/{name}/config")).json()
     assert config["taskRoles"] == [{"name": "main", "command": "echo ,]"}]
+    # the text is kept as it was
+    kept = await http.get(f"/user/alice/jobs/{name}/config?as=submitted", headers={"Accept": "text/yaml"})
+    assert (kept.text, kept.headers["Content-Type"]) == (text, "application/json; charset=UTF-8")
     schedule = f'{{"cron": "0 0 * * *", "timeZone": "UTC", "job": {text.partition(chr(10))[2]},}}'
     made = await http.put(f"/user/alice/schedules/{name}", content=schedule, headers=headers)
     assert made.status_code == 200, made.text
+
+
+async def test_of_a_job_without_comments_its_json_is_what_was_submitted(http: httpx.AsyncClient) -> None:
+    job = {"jobName": "plain", "image": "x", "taskRoles": [{"name": "main", "command": "true"}]}
+    assert (await http.post("/jobs", json=job)).status_code == 202
+    submitted = await http.get("/user/alice/jobs/plain/config?as=submitted")
+    assert (submitted.json(), submitted.headers["Content-Type"]) == (job, "application/json; charset=UTF-8")
+    for path, status, code in (
+        ("plain/config?as=yaml", 400, "InvalidParametersError"),
+        ("none/config?as=submitted", 404, "NoJobConfigError"),
+    ):
+        refused = await http.get(f"/user/alice/jobs/{path}")
+        assert (refused.status_code, refused.json()["code"]) == (status, code)
 
 
 async def test_nested_form_keys_make_a_job(http: httpx.AsyncClient) -> None:

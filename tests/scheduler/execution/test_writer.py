@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,13 @@ class FaultyStore(Store):
         self.may_go_on.set()
         self.begun = threading.Event()
 
-    def commit(self, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
+    def commit(self, outcome: Outcome, *of_jobs: Any) -> list[TaskRef]:
         self.begun.set()
         assert self.may_go_on.wait(10)
         if self.full:
             raise StoreError("database or disk is full", Trouble.FULL)
         self.commits += 1
-        return super().commit(outcome, configs)
+        return super().commit(outcome, *of_jobs)
 
     def live_jobs(self) -> list[Job]:
         if self.unreadable:

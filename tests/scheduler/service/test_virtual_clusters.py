@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +43,10 @@ class FullStore(Store):
             assert self.slow.wait(30)
         return found
 
-    def commit(self, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
+    def commit(self, outcome: Outcome, *of_jobs: Any) -> list[TaskRef]:
         if self.full:
             raise StoreError("database or disk is full", Trouble.FULL)
-        return super().commit(outcome, configs)
+        return super().commit(outcome, *of_jobs)
 
 
 class Opened:

@@ -89,6 +89,7 @@ def test_what_the_first_version_wrote_is_read_whole(database_url: str, open_stor
         assert (job.id, str(job.state), str(job.sub_state)) == (job_id, state, sub_state)
         assert (job.completed is not None) == job.state.ended
         assert store.config(job_id) == {**JOB, "jobName": job_id}
+        assert store.submitted_text(job_id) is None
         assert job.spec.task_roles[0].task_number == 2
         assert (job.priority, job.overtaken, job.retries.total, job.eligible) == (None, 0, 1, None)
         assert store.links(job_id, 10) == JobLinks([], [], 0)

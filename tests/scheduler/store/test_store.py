@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import JobEvent, RetryCounts, State, SubState, Verdict
 from pai_scheduler.job.messages import msg
+from pai_scheduler.store.records import SubmittedText
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config
 from tests.scheduler.store.stored_jobs import add, give_attempt, make_job, tell
@@ -28,8 +29,12 @@ def test_a_job_is_found_by_user_and_name_with_its_attempt_and_tasks(store: Store
 def test_a_job_json_is_kept_as_it_was_submitted(store: Store) -> None:
     job, _ = make_job("j")
     config = {**make_config(name="j"), "extras": {"说明": ["你好", None, 1.5]}}
-    store.commit(Outcome(jobs={"j": job}), {"j": config})
+    text = SubmittedText('{"jobName": "j", /* 你好 */}', "application/json")
+    store.commit(Outcome(jobs={"j": job}), {"j": config}, {"j": text})
     assert store.config("j") == config
+    assert store.submitted_text("j") == text
+    store.commit(Outcome(jobs={"j": job}), {})
+    assert (store.config("j"), store.submitted_text("j")) == (config, text)
 
 
 def test_the_json_of_a_job_that_is_not_there_is_a_key_error(store: Store) -> None:

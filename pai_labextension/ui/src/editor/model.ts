@@ -50,6 +50,9 @@ export interface ICluster {
 const TYPING = 300;
 const LOOKING = 30_000;
 
+/** Characters of the longest text that the scheduler takes with its comments. */
+const LONGEST_KEPT = 256 * 1024;
+
 /** Where the scheduler's refusals belong that are about one field. */
 const PLACES: Record<string, Path> = {
   ConflictJobError: ['jobName'],
@@ -256,7 +259,7 @@ export class JobEditorModel implements IDisposable {
     this._changed.emit();
     try {
       const user = (this.user ??= (await this.api.whoami()).username);
-      await this.api.submit(this.config);
+      await this.api.submit(text.length > LONGEST_KEPT ? this.config : text);
       this._submitted = { text, name };
       return { name, user };
     } catch (error) {

@@ -23,7 +23,7 @@ import { JobEditor } from './editor';
 import { emptyJob } from './newJob';
 import { keptJob, NewJobWidget } from './newJobWidget';
 import { ENDING, saveJob } from './saving';
-import { isObject, textOf, uniqueName } from './text';
+import { applied, edits, isObject, parseText, textOf, uniqueName } from './text';
 
 const COMMAND = 'pai:new-job';
 const NAMESPACE = 'pai-job-editor';
@@ -144,8 +144,8 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
           }
           const folder = typeof cwd === 'string' ? cwd : (browser?.model.path ?? '');
           const key = typeof restore === 'string' ? restore : `${KEPT}:${UUID.uuid4()}`;
-          const given = isObject(from) ? await copyOf(api, from.user as string, from.name as string) : config;
-          return await openNew(given ? textOf(given) : null, folder, key);
+          const copy = isObject(from) ? await copyOf(api, from.user as string, from.name as string) : null;
+          return await openNew(copy ?? (config ? textOf(config) : null), folder, key);
         } catch (error) {
           await showErrorMessage(trans.__('The job editor could not be opened'), error as Error);
           return undefined;
@@ -186,8 +186,9 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** Return a copy of a job under a name of its own. */
-async function copyOf(api: Api, user: string, name: string): Promise<Record<string, unknown>> {
-  const config = await api.config(user, name);
-  return { ...(isObject(config) ? config : {}), jobName: uniqueName(name) };
+/** Return the text of a copy of a job, with its comments, under a name of its own. */
+async function copyOf(api: Api, user: string, name: string): Promise<string> {
+  const text = await api.submittedText(user, name);
+  const written = text.includes('\n') ? text : textOf(parseText(text).config);
+  return applied(written, edits(written, ['jobName'], uniqueName(name)));
 }

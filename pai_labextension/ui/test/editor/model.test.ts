@@ -51,6 +51,13 @@ describe('the job in the editor', () => {
     expect(JSON.parse(sent.body)).toEqual({ jobName: 'train', taskRoles: [{ ...ROLE, command: 'false' }] });
   });
 
+  it('is submitted as it is written, to be kept with its comments', async () => {
+    const text = `{"jobName": "train", // why\n "taskRoles": [${JSON.stringify(ROLE)},],}`;
+    model.setText(text);
+    expect(await model.submit()).toEqual({ name: 'train', user: 'alice' });
+    expect(server.asked.find(({ method, url }) => method === 'POST' && url.startsWith('jobs'))!.body).toBe(text);
+  });
+
   it('is said to fit by the scheduler', async () => {
     await expect.poll(() => model.answer?.fits).toBe('now');
     model.edit(['taskRoles', 0, 'command'], 'false');

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.scheduler.client.cli.conftest import PAI, environ_for
@@ -173,6 +174,13 @@ def test_what_others_wrote_does_not_steer_the_terminal(pai: Pai, tmp_path: Path)
         assert not [char for char in said.stdout + said.stderr if char in evil and not char.isprintable()], (
             words
         )
+
+
+async def test_a_file_is_kept_with_its_comments(pai: Pai, tmp_path: Path, http: httpx.AsyncClient) -> None:
+    file = _file(tmp_path, "cli-kept", "true")
+    assert pai("submit", file).returncode == 0
+    kept = await http.get("/user/alice/jobs/cli-kept/config?as=submitted")
+    assert kept.text == file.read_text()
 
 
 def test_a_field_without_effect_is_told_by_validate_and_submit(pai: Pai, tmp_path: Path) -> None:
