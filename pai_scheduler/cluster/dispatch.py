@@ -482,14 +482,13 @@ class Dispatcher(SchedulerState):
         )
 
     def _awaits_promotion(self, job_id: str) -> bool:
-        """Return whether a job is of a higher level than the lowest: others come first, by right.
+        """Return whether service decides, and a job does not come first, nor is in the lowest level.
 
-        What is kept for it would stand idle, or be taken by the lower levels. When it has waited for so long
-        that it comes first, it stops others, and things are kept for it.
+        It stops those who come after it. What is kept for it would stand idle, or keep out those who come
+        before it. When it has waited for so long that it comes first, things are kept for it too.
         """
-        known = self.quota_accounting.clusters.get(self._waiting[job_id].virtual_cluster)
-        has_levels = known is not None and known.least_attained is not None
-        return has_levels and level_of(turn_of(self.queue.rank(job_id)[0])) > 0
+        stops = self._stops_its_own(self._waiting[job_id].virtual_cluster)
+        return stops and level_of(turn_of(self.queue.rank(job_id)[0])) > 0
 
     def _may_reserve(self, job_id: str) -> bool:
         """Return whether it is a job's turn; else its line is noted."""

@@ -103,6 +103,11 @@ class QuotaAccounting:
             self._limits[key] = self._compute(cluster, bound)
         return self._limits[key]
 
+    def guaranteed(self, cluster: str) -> Amounts:
+        """Return how much a virtual cluster may hold whatever others do."""
+        limits = self.limits(cluster, Bound.GUARANTEE)
+        return self._total if limits is None else limits
+
     def is_unlimited(self, cluster: str, bound: Bound) -> bool:
         """Return whether a virtual cluster and its users may hold whatever there is."""
         known = self.clusters.get(cluster)

@@ -133,6 +133,7 @@ class Core:
         The next event (a `Tick` will do) schedules.
         """
         outcome = Outcome()
+        self.services.knows_promotions = False
         self.dispatcher.usage.restore(usages or {})
         lineup = Lineup(self.dispatcher, self.settings.storage_request_gb, self.run_ms, self.turn)
         for job in sorted(jobs, key=attrgetter("order")):
@@ -515,14 +516,14 @@ class Core:
             outcome.instructions.append(WakeAt(next_time))
 
     def _ring(self, job_id: str, timer: Timer, time: int, outcome: Outcome) -> None:
+        if timer is Timer.PROMOTION:
+            self.services.promote(job_id, time, outcome)
+            return
         job = self.jobs[job_id]
         attempt = job.attempt
         if timer is Timer.RETRY:
             outcome.jobs[job_id] = job
             self._enqueue(job, outcome)
-        elif timer is Timer.PROMOTION:
-            if job.id in self.queue:
-                self.services.promote(job, outcome)
         elif attempt is None or attempt.verdict is not None:
             return
         elif timer is Timer.SERVICE:
@@ -610,6 +611,7 @@ class Core:
                             self._decide(job, job.attempt, verdict, time, outcome)
 
     def _start(self, job: Job, start: Start, time: int, outcome: Outcome) -> None:
+        self.services.forget(job)
         number = 0 if job.attempt is None else job.attempt.number + 1
         attempt = job.attempt = Attempt(number, time)
         refs = [(role.name, index) for role in job.spec.task_roles for index in range(role.task_number)]
@@ -629,7 +631,6 @@ class Core:
             for node in dict.fromkeys(assignment.node for assignment in start.assignments):
                 for window in self.cluster.uses[node].node.maintenance[:1]:
                     self._tell_maintenance(job, node, window, time, outcome)
-        self.timers.cancel(job.id, Timer.PROMOTION)
         if self.services.policy(job.spec) is not None:
             self.services.watch(job, attempt, time, outcome)
 
@@ -704,6 +705,7 @@ class Core:
         self.dependencies.drop(job.id)
         self._just_ended.append(job)
         self.timers.cancel(job.id)
+        self.services.forget(job)
         theirs = self._unended[job.user]
         del theirs[job.id]
         if not theirs:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from pai_scheduler.cluster.amounts import CPUS, Amounts, gpus_in
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.ranks import turn_in_level
@@ -29,6 +30,8 @@ _WIDTH_WEIGHT = 0.5
 
 #: for so long (ms) nobody stops a job again that came first as it had waited for so long
 PROMOTED_RUN_MS = 3_600_000
+#: such jobs have one in so many GPU hours of a virtual cluster at most
+_PROMOTED_PART = 10
 
 Policy = LeastAttained | ShortestRemaining
 
@@ -74,6 +77,12 @@ def turn(policy: Policy, service: Service) -> int:
 def promoted(service: Service) -> int:
     """Return `uncounted` once a job has waited for so long that it comes first."""
     return service.had + service.rate * PROMOTED_RUN_MS
+
+
+def pause_ms(service: Service, guaranteed: Amounts) -> int:
+    """Return for how long nobody else is promoted once a job is, in a virtual cluster guaranteed so much."""
+    capacity = CORES_PER_GPU * gpus_in(guaranteed) or guaranteed.get(CPUS, 0)
+    return _PROMOTED_PART * PROMOTED_RUN_MS * service.rate // max(service.rate, capacity)
 
 
 def stops_below(policy: Policy, service: Service) -> int | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+
+from sortedcontainers import SortedDict
 
 from pai_scheduler.cluster.dispatch import Dispatcher
 from pai_scheduler.cluster.ranks import Rank, comes_to_stop, precedence
@@ -28,6 +31,12 @@ class ServiceWatch:
         self._timers = timers
         self._likely_run_ms = likely_run_ms
         self._storage_request_gb = storage_request_gb
+        #: jobs whose turn is not the first, by virtual cluster and by the begin of their wait
+        self._waiting: defaultdict[str, SortedDict[tuple[int, str], Job]] = defaultdict(SortedDict)
+        #: when promotion goes on in a virtual cluster
+        self._promotes_at: dict[str, int] = {}
+        #: False after a restart: what was promoted before is not known
+        self.knows_promotions = True
 
     def policy(self, spec: JobSpec) -> Policy | None:
         """Return what decides in a job's virtual cluster; None: something else than service."""
@@ -44,18 +53,44 @@ class ServiceWatch:
 
     def await_promotion(self, job: Job, outcome: Outcome) -> None:
         """See to it that a job whose turn is not the first does not wait for ever."""
-        self._timers.cancel(job.id, Timer.PROMOTION)
+        self.forget(job)
         policy = self.policy(job.spec)
         if policy is not None and job.turn:
-            ended = job.attempt.completed if job.attempt is not None else None
-            since = job.eligible_since if ended is None else ended
-            self._wake(job, Timer.PROMOTION, since + 3_600_000 * policy.promote_hours, outcome)
+            name, since = job.spec.virtual_cluster, _waits_since(job)
+            self._waiting[name][since, job.id] = job
+            at, known = since + 3_600_000 * policy.promote_hours, self._timers.get(name, Timer.PROMOTION)
+            if known is None or at < known:
+                self._wake(name, Timer.PROMOTION, at, outcome)
 
-    def promote(self, job: Job, outcome: Outcome) -> None:
-        """Let a waiting job come first, as it waited for so long; what it has had is told as it is."""
-        policy = self.policy(job.spec)
-        if policy is not None and job.turn:
-            job.uncounted, job.turn = service_order.promoted(self._service_of(job)), 0
+    def forget(self, job: Job) -> None:
+        """Know that a job does not wait any more; before its next attempt is made."""
+        self._waiting[job.spec.virtual_cluster].pop((_waits_since(job), job.id), None)
+
+    def promote(self, name: str, time: int, outcome: Outcome) -> None:
+        """Let waiting jobs of a virtual cluster come first that waited for so long, the longest wait first.
+
+        Like PROMOTEKNOB of Tiresias (NSDI 2019), but bounded: a pause pays for each promotion, so that
+        promoted jobs have at most a tenth of the GPU time. Without a bound promotion becomes the policy where
+        the cluster is overloaded. By waiting time, not by slowdown: else short jobs that come later could get
+        before a long one for ever.
+        """
+        waiting = self._waiting[name]
+        while waiting:
+            (since, _), job = waiting.peekitem(0)
+            policy = self.policy(job.spec)
+            if policy is None:
+                return
+            service = self._service_of(job)
+            pause = service_order.pause_ms(service, self._dispatcher.quota_accounting.guaranteed(name))
+            if name not in self._promotes_at and not self.knows_promotions:
+                self._promotes_at[name] = time + pause
+            at = max(since + 3_600_000 * policy.promote_hours, self._promotes_at.get(name, 0))
+            if time < at:
+                self._wake(name, Timer.PROMOTION, at, outcome)
+                return
+            del waiting[since, job.id]
+            self._promotes_at[name] = time + pause
+            job.uncounted, job.turn = service_order.promoted(service), 0
             outcome.jobs[job.id] = job
             self._dispatcher.rerank(job.id, job.rank)
 
@@ -69,13 +104,13 @@ class ServiceWatch:
         begin = attempt.created + 1000 * policy.run_seconds
         if time < begin:
             self._dispatcher.yields(job.id, None)
-            self._wake(job, Timer.SERVICE, begin, outcome)
+            self._wake(job.id, Timer.SERVICE, begin, outcome)
             return
         service = self._service_of(job, time - attempt.created)
         below = service_order.stops_below(policy, service)
         self._dispatcher.yields(job.id, None if below is None else precedence(job.present_priority, below))
         if (run_ms := service_order.changes_in(policy, service)) is not None:
-            self._wake(job, Timer.SERVICE, time + run_ms, outcome)
+            self._wake(job.id, Timer.SERVICE, time + run_ms, outcome)
 
     def stopped_for(self, job: Job, attempt: Attempt, rank: Rank, now: int) -> int | None:
         """Return from when on (ms) a running job is stopped for one of this rank in its virtual cluster.
@@ -111,6 +146,12 @@ class ServiceWatch:
         needed_ms = 1000 * order.ASSUMED_RUN_SECONDS if likely is None else likely
         return Service(had, uncounted, rate * needed_ms, rate)
 
-    def _wake(self, job: Job, timer: Timer, time: int, outcome: Outcome) -> None:
-        self._timers.set(job.id, timer, time)
+    def _wake(self, whose: str, timer: Timer, time: int, outcome: Outcome) -> None:
+        self._timers.set(whose, timer, time)
         outcome.instructions.append(WakeAt(time))
+
+
+def _waits_since(job: Job) -> int:
+    """Return since when a job waits that has no resources."""
+    ended = job.attempt.completed if job.attempt is not None else None
+    return job.eligible_since if ended is None else ended

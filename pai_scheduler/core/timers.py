@@ -13,8 +13,9 @@ class Timer(StrEnum):
     RETRY = "retry"
     TIME_LIMIT = "time-limit"
     HOLD = "hold"
-    #: others may stop it from now on, or those that may are others; it waited long enough to come first
+    #: others may stop it from now on, or those that may are others
     SERVICE = "service"
+    #: the job of a virtual cluster (by whose name it is set) that waits for longest may come first
     PROMOTION = "promotion"
 
 

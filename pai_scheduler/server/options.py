@@ -244,6 +244,13 @@ def _add_simulate(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--jobs", type=Path, metavar="FILE", help="write when each job started and ended, as CSV"
     )
     command.add_argument(
+        "--load",
+        type=_factor,
+        default=1.0,
+        metavar="FACTOR",
+        help="submit the jobs so many times as fast: an overloaded cluster",
+    )
+    command.add_argument(
         "--known-times",
         nargs="?",
         type=_factor,

@@ -53,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
         raise StartError(msg("Say on which machines: --cluster FILE, with nodes."))
     cluster = _read_cluster(options.cluster)
     jobs = _read_jobs(options.trace, cluster)
+    first = min(job.submitted for job in jobs)
+    jobs = [replace(job, submitted=first + round((job.submitted - first) / options.load)) for job in jobs]
     if options.known_times is not None:
         jobs = [
             replace(job, max_run_seconds=max(1, ceil(options.known_times * job.run_ms / 1000)))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pai_scheduler.cluster.definition import ShortestRemaining, VirtualCluster
+from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
+from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.queries import waiting_reason
 from tests.scheduler.core.test_least_attained import is_stopped
 from tests.scheduler.core.world import World, make_node, make_role
@@ -165,3 +169,88 @@ def test_without_a_limit_a_job_needs_what_the_same_took_before() -> None:
     world.submit(GPU, id="limited", **asks(2))
     world.submit(GPU, id="same", **asks(None))
     assert in_line(world) == ["same", "limited"]
+
+
+#: GPUs of the jobs that wait, and after how many hours each is submitted
+WAITING = st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(0, 20)), min_size=1, max_size=8)
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        VirtualCluster("default", 100, least_attained=LeastAttained((1.0,), 600, 5)),
+        VirtualCluster("default", 100, shortest_remaining=ShortestRemaining(600, 5)),
+    ],
+    ids=["leastAttained", "shortestRemaining"],
+)
+@settings(max_examples=25, deadline=None)
+@given(waiting=WAITING, restarts_at=st.none() | st.integers(0, 60))
+def test_who_waits_is_promoted_in_turn_and_promoted_jobs_have_a_tenth_of_the_gpu_time(
+    cluster: VirtualCluster, waiting: list[tuple[int, int]], restarts_at: int | None
+) -> None:
+    world = World(make_node(cpus=64, memory_mb=10**6, gpus={"P100": 8}), virtual_clusters=[cluster])
+    world.run(make_role(gpus=8), id="full", extras={"preemptible": False})
+    order, promoted = [], list[str]()
+    allowance = 8 * 10 * HOUR
+    for hour in range(5 + 20 + 10 * len(waiting) + 20):
+        for number, (gpus, at) in enumerate(waiting):
+            if at == hour:
+                order.append(f"j{number}")
+                world.submit(make_role(gpus=gpus), id=f"j{number}", **asks(20 - number))
+        if hour == restarts_at:
+            world.restart()
+        world.tick()
+        new = [name for name in order if world.core.jobs[name].turn == 0 and name not in promoted]
+        promoted += new
+        had = sum(waiting[int(name[1:])][0] * HOUR for name in promoted)
+        # (the last of them need not have been paid for yet)
+        assert 10 * had <= 8 * hour * HOUR + allowance
+        world.tick(HOUR)
+    assert promoted == order
+
+
+def test_of_jobs_that_all_waited_for_long_one_comes_first_and_the_next_after_a_pause() -> None:
+    world = remaining(promote_hours=5)
+    world.run(GPU, id="runs", **asks(1000, says=False))
+    for name in ("a", "b", "c"):
+        world.submit(GPU, id=name, **asks(20))
+    firsts = []
+    for _ in range(30):
+        world.tick(HOUR)
+        firsts.append([name for name in ("a", "b", "c") if world.core.jobs[name].turn == 0])
+    # the one GPU is a promoted job's for one hour in ten
+    assert firsts == [[]] * 4 + [["a"]] * 10 + [["a", "b"]] * 10 + [["a", "b", "c"]] * 6
+
+
+def test_who_ended_or_ran_meanwhile_does_not_come_first() -> None:
+    world = remaining(promote_hours=5)
+    world.run(GPU, id="runs", **asks(1000, says=False))
+    for name in ("stopped", "waits"):
+        world.submit(GPU, id=name, **asks(20))
+    world.stop("stopped")
+    world.tick(5 * HOUR)
+    assert world.core.jobs["waits"].turn == 0
+
+
+def test_nothing_is_kept_for_a_job_that_was_overtaken_until_it_has_waited_for_long() -> None:
+    world = World(
+        make_node(cpus=64, memory_mb=10**6, gpus={"P100": 2}),
+        virtual_clusters=[VirtualCluster("default", 100, shortest_remaining=ShortestRemaining(600, 5))],
+        settings=CoreSettings(overtake_limit=2),
+    )
+    world.run(GPU, id="keeps", **asks(1000, says=False))
+    world.submit(make_role(gpus=2), id="wide", **asks(1))
+
+    def overtakes(name: str) -> bool:
+        world.submit(GPU, id=name, **asks(3))
+        if name in world.core.queue:
+            return False
+        world.started(*world.refs(name))
+        world.exited(world.refs(name)[0])
+        return True
+
+    assert all(overtakes(f"small-{number}") for number in range(5))
+    world.tick(5 * HOUR)
+    assert not overtakes("late")
+    world.exited(world.refs("keeps")[0])
+    assert "wide" not in world.core.queue

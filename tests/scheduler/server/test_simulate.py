@@ -186,6 +186,14 @@ def test_with_known_times_shorter_jobs_come_first_where_the_cluster_says_so(
         )
 
 
+def test_load_submits_the_jobs_so_many_times_as_fast(simulate: Simulate, tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("submitSeconds,runSeconds,gpus\n100,10,1\n120,10,1\n140,10,1\n")
+    (tmp_path / "cluster.yaml").write_text("nodes: [{name: a, gpus: {t: 1}}]")
+    for load, mean in (("1", 10), ("2", 10), ("4", (10 + 15 + 20) / 3)):
+        found = json.loads(simulate("--json", "--load", load)[1])
+        assert found["completionSeconds"]["mean"] == mean
+
+
 def test_it_tells_how_true_estimates_were(simulate: Simulate, tmp_path: Path) -> None:
     # the limit is thrice what the job runs for: the one behind it starts in a third of the time that is told
     (tmp_path / "jobs.csv").write_text("submitSeconds,runSeconds,gpus\n0,100,2\n0,100,2\n0,100,1\n")
