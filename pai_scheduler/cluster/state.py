@@ -23,7 +23,7 @@ from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
 from .queue import Queue
 from .quota import Bound, QuotaAccounting, QuotaViolation
-from .ranks import QueuePosition, Rank, shift_of
+from .ranks import QueuePosition, Rank, comes_to_stop, shift_of
 from .reservations import Reservation, Reservations
 from .room_index import FreeRoom
 from .usage import UsageAccounting, weight
@@ -162,6 +162,13 @@ class SchedulerState:
             holding.yields = precedence
             name = holding.virtual_cluster
             self.queue.reopen(lambda line: line.virtual_cluster == name)
+            if precedence is None or holding.ending:
+                return
+            # who awaits its end by a reservation need not any longer, where it may stop it by now
+            for reservation in list(self.reservations):
+                waits = reservation.virtual_cluster == name and job_id in reservation.awaits
+                if waits and comes_to_stop(self.queue.rank(reservation.job_id)[0], precedence):
+                    self._drop_reservation(reservation.job_id)
 
     def _stops_its_own(self, virtual_cluster: str) -> bool:
         cluster = self.quota_accounting.clusters.get(virtual_cluster)

@@ -254,3 +254,25 @@ def test_nothing_is_kept_for_a_job_that_was_overtaken_until_it_has_waited_for_lo
     assert not overtakes("late")
     world.exited(world.refs("keeps")[0])
     assert "wide" not in world.core.queue
+
+
+def test_who_could_not_be_stopped_when_room_was_reserved_is_stopped_when_that_may_be() -> None:
+    world = World(
+        make_node(cpus=64, memory_mb=10**6, gpus={"P100": 2}),
+        virtual_clusters=[VirtualCluster("default", 100, shortest_remaining=ShortestRemaining(600, 5))],
+        settings=CoreSettings(overtake_limit=0),
+    )
+    for name in ("a", "b"):
+        world.run(GPU, id=name, **asks(1000, says=False))
+    world.submit(make_role(gpus=2), id="wide", **asks(50))
+    world.tick(5 * HOUR - 300_000)
+    world.exited(world.refs("a")[0])
+    world.run(GPU, id="new", **asks(10))
+    world.tick(300_000)
+    world.exited(world.refs("b")[0])
+    assert "wide" in world.core.dispatcher.reservations
+    assert not is_stopped(world, "new")
+    world.tick(300_000)
+    assert is_stopped(world, "new")
+    world.killed(*world.refs("new"))
+    assert "wide" not in world.core.queue
