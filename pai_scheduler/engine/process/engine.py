@@ -567,7 +567,7 @@ class ProcessEngine:
         return await loop.run_in_executor(self._threads, lambda: step(*args, **kwargs))
 
     def _open(self) -> None:
-        for folders in (self._folders, self._ended_folders):
+        for folders in (self._folders, self._ended_folders, self._packages.folder.parent):
             folders.mkdir(parents=True, exist_ok=True)
             folders.chmod(0o700)
         self._packages.make()
