@@ -101,7 +101,7 @@ _RESOURCES = (
     _resource(f"{_JOB}/queue", "PUT"),
     _resource("queue", "GET", "virtualCluster limit after own"),
     _resource(f"{_JOB}/events", "GET", "follow limit after"),
-    _resource("events", "GET", "follow limit after"),
+    _resource("events", "GET", "username follow limit after"),
     _resource(f"{_TASK}/logs/{{stream}}", "GET", "attempt offset since limit follow timestamps"),
     _resource(f"{_TASK}/metrics", "GET", "attempt after"),
     _resource("validate", "POST", "user"),
