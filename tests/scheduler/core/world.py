@@ -62,7 +62,11 @@ class Disk:
 
     def write(self, outcome: Outcome) -> None:
         for job in outcome.jobs.values():
-            self.jobs[job.id] = rows.job_row(job) | {"config": self.configs[job.id]}
+            self.jobs[job.id] = rows.job_row(job) | {
+                "config": self.configs[job.id],
+                "submitted": None,
+                "submitted_type": None,
+            }
         for (job_id, place), dependency in outcome.dependencies.items():
             self.dependencies.setdefault(job_id, {})[place] = dependency
         for (job_id, number), attempt in outcome.attempts.items():
