@@ -49,9 +49,7 @@ def test_no_wait_is_longer_than_the_promotions_before_it_take(
             since[what.ref.job_id] = time
 
     node = make_node(gpus={"t": GPUS})
-    result = replay(
-        jobs, [node], [cluster], CoreSettings(grace_seconds=0), checkpoints=True, observe=observe
-    )
+    result = replay(jobs, [node], [cluster], CoreSettings(grace_seconds=0), checkpoints=True, observe=observe)
     assert all(one.succeeded for one in result.jobs)
     for begin, end in (wait for found in waits.values() for wait in found):
         ahead = [one.job for one in result.jobs if one.job.submitted <= begin < (one.ended or 0)]
