@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TextIO
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from pai_scheduler.client.storage.transfer import Tell, TransferProgress
 from pai_scheduler.job.messages import msg
 
 from .tables import printable
 
+if TYPE_CHECKING:
+    from tqdm.auto import tqdm
+
 
 @contextmanager
 def shown_progress(locale: str, stream: TextIO | None = None) -> Iterator[Tell | None]:
-    """Return what a transfer tells its progress to; None where nobody would see it."""
+    """Return what a transfer tells its progress to; None where nobody would see it.
+
+    Nothing is shown before the first of it is told: there may be nothing to transfer.
+    """
     stream = stream or sys.stderr
     if not stream.isatty():
         yield None
         return
-    from tqdm.auto import tqdm  # only for who watches a transfer
-
-    with tqdm(file=stream, unit="B", unit_scale=True, dynamic_ncols=True, leave=False, miniters=0) as bar:
+    with ExitStack() as stack:
+        bar: tqdm[NoReturn] | None = None
 
         def tell(progress: TransferProgress) -> None:
+            nonlocal bar
+            if bar is None:
+                from tqdm.auto import tqdm  # only for who watches a transfer
+
+                bar = stack.enter_context(
+                    tqdm(file=stream, unit="B", unit_scale=True, dynamic_ncols=True, leave=False, miniters=0)
+                )
             files = msg("files {done}/{all}", done=progress.files_done, all=progress.files_total)
             words = f"{files.in_locale(locale)}, {printable(progress.current)}"
             bar.set_postfix_str(words, refresh=False)

@@ -55,3 +55,12 @@ def test_a_terminal_shows_how_much_of_how_much_and_which_file(
 def test_nothing_is_drawn_where_nobody_watches() -> None:
     with shown_progress("en", io.StringIO()) as tell:
         assert tell is None
+
+
+def test_nothing_is_drawn_where_nothing_is_transferred(terminal: tuple[TextIO, int]) -> None:
+    stream, shown = terminal
+    with shown_progress("en", stream) as tell:
+        assert tell is not None
+    stream.write("the end")
+    stream.flush()
+    assert os.read(shown, 100_000) == b"the end"
