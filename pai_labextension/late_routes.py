@@ -21,8 +21,6 @@ from tornado.httputil import (
 from tornado.routing import PathMatches, Router, Rule, RuleRouter
 from tornado.web import Application, RequestHandler
 
-from .base_handlers import NoHandler
-
 _log = logging.getLogger(__name__)
 
 #: A pattern below the base URL, what answers there, and what that is given.
@@ -73,10 +71,13 @@ class LateRoutes(Router):
         except Exception:
             # the next request tries again: somebody may be installing another version just now
             _log.exception("%s cannot be loaded", self._module)
-            failed = {"status": HTTPStatus.INTERNAL_SERVER_ERROR}
-            return self._application.get_handler_delegate(request, NoHandler, failed)
-        found = self._router.find_handler(request)
-        return found or self._application.get_handler_delegate(request, NoHandler)
+            return self._none(request, HTTPStatus.INTERNAL_SERVER_ERROR)
+        return self._router.find_handler(request) or self._none(request, HTTPStatus.NOT_FOUND)
+
+    def _none(self, request: HTTPServerRequest, status: int) -> HTTPMessageDelegate:
+        from .base_handlers import NoHandler  # a server that starts needs none of this
+
+        return self._application.get_handler_delegate(request, NoHandler, {"status": status})
 
     async def close(self) -> None:
         """Close what the part has opened."""
