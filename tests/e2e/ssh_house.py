@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -136,19 +135,8 @@ class House:
 
     def access_events(self, user: str, name: str) -> list[str]:
         """Return the sentences of a job's events about who came in."""
-        return [event["message"] for event in self._accesses(user, name)]
-
-    def has_nobody_in(self, user: str, name: str) -> bool:
-        """Return whether the job's events tell of an end of everything that they tell was opened."""
-        opened: Counter[str] = Counter()
-        for event in self._accesses(user, name):
-            way = 1 if event["data"]["event"] == "opened" else -1
-            opened.update(dict.fromkeys(event["data"]["what"], way))
-        return not any(opened.values())
-
-    def _accesses(self, user: str, name: str) -> list[dict[str, Any]]:
         told = self.http[user].get(f"/user/{user}/jobs/{name}/events").json()
-        return [event for event in told if event["type"] == "access"]
+        return [event["message"] for event in told if event["type"] == "access"]
 
     # clients
 

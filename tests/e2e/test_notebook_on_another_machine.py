@@ -135,7 +135,7 @@ def test_a_notebook_on_another_machine_is_used_like_one_here(
     expect(here).to_contain_text("ready")
     expect(away).to_contain_text("paused: nothing new starts there")
     expect(busy).to_contain_text(re.compile("T4 \\(simulated\\)\\s*1 of 2 free"))
-    expect(busy).to_contain_text("Jobs on its GPUs: alice~web")
+    expect(busy).to_contain_text("GPUs held by: alice~web")
     page.screenshot(path=PICTURES / "machines.png")
 
 

@@ -119,7 +119,7 @@ async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
     machine = page.get_by_role("region", name="Machines").get_by_role("listitem").filter(has_text="node-a")
     await expect(machine).to_contain_text("ready")
     await expect(machine).to_contain_text(re.compile(r"P100 \(simulated\)\s*0 of 1 free"))
-    await expect(machine).to_contain_text("Jobs on its GPUs: alice~holder")
+    await expect(machine).to_contain_text("GPUs held by: alice~holder")
     await expect(machine.get_by_role("meter", name="Disk (GB)")).to_be_visible()
     await expect(machine).to_contain_text("Disk that jobs may still reserve: ")
 
