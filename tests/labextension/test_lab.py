@@ -70,6 +70,7 @@ def waiting_status(reason: str) -> dict[str, Any]:
         "appExitSpec",
         "startsWithin",
         "latestEndTime",
+        "endingUntil",
     )
     return {
         **dict.fromkeys(later),
@@ -83,6 +84,9 @@ def waiting_status(reason: str) -> dict[str, Any]:
         "waitingReason": reason,
         "priority": 50,
         "queuePlace": 1,
+        "dependencies": [],
+        "dependents": [],
+        "dependentCount": 0,
     }
 
 

@@ -35,12 +35,22 @@ def shown_progress(locale: str, stream: TextIO | None = None) -> Iterator[Tell |
                 from tqdm.auto import tqdm  # only for who watches a transfer
 
                 bar = stack.enter_context(
-                    tqdm(file=stream, unit="B", unit_scale=True, dynamic_ncols=True, leave=False, miniters=0)
+                    tqdm(
+                        total=progress.bytes_total,
+                        file=stream,
+                        unit="B",
+                        unit_scale=True,
+                        dynamic_ncols=True,
+                        leave=False,
+                        miniters=0,
+                    )
                 )
             files = msg("files {done}/{all}", done=progress.files_done, all=progress.files_total)
             words = f"{files.in_locale(locale)}, {printable(progress.current)}"
             bar.set_postfix_str(words, refresh=False)
             bar.total = progress.bytes_total
             bar.update(progress.bytes_done - bar.n)
+            if progress.bytes_done == progress.bytes_total:
+                bar.refresh()  # tqdm draws ten times a second: the end may come between
 
         yield tell

@@ -109,7 +109,7 @@ async def test_the_token_for_metrics_opens_nothing_else(watched: RunningSchedule
     for path in ("/api/v1/jobs", "/api/v1/nodes", "/api/v1/user", "/api/v1/events"):
         assert (await get(watched, path, TOKEN)).status_code == 401, path
     async with httpx.AsyncClient(trust_env=False, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
-        assert (await client.post(f"{watched.url}/metrics")).status_code == 405
+        assert (await client.post(f"{watched.url}/metrics")).status_code == 401
 
 
 async def test_a_new_token_counts_at_once_and_without_its_file_nobody_gets_in(
