@@ -119,11 +119,13 @@ async def test_a_job_that_becomes_durable_while_the_service_closes_starts_with_t
     commit, close_writer = service.database.commit, service._writer.close
     under_way, closing = threading.Event(), threading.Event()
 
-    def slow(outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
+    def slow(
+        outcome: Outcome, configs: Mapping[str, Mapping[str, Any]], texts: Mapping[str, Any]
+    ) -> list[TaskRef]:
         if configs:  # it is the job
             under_way.set()
             assert closing.wait(60)
-        return commit(outcome, configs)
+        return commit(outcome, configs, texts)
 
     async def closes() -> None:
         closing.set()

@@ -86,7 +86,7 @@ def test_a_variable_that_is_called_as_the_field_of_the_name_stays_as_it_is() -> 
 
 
 def _read(job: Job, config: str, attempt: Attempt | None = None) -> Job:
-    values = {**rows.job_row(job), "config": config}
+    values = {**rows.job_row(job), "config": config, "submitted": None, "submitted_type": None}
     return rows.read_job([values[column.name] for column in tables.jobs.columns], attempt)
 
 
