@@ -72,9 +72,21 @@ class CallJob:
         self._folder = ""
 
     async def submit(
-        self, demand: Demand, name: str, roles: Mapping[str, int], program: bytes, *, together: bool
+        self,
+        demand: Demand,
+        name: str,
+        roles: Mapping[str, int],
+        program: bytes,
+        tell: Tell | None,
+        *,
+        together: bool,
     ) -> None:
         """Send the program, then the job; nothing stays of it where it is refused."""
+
+        def waiting(why: str) -> None:
+            if tell is not None:
+                tell(Change("waiting", why))
+
         async with self.session.submitting:
             place = await self.session.place()
             job = make_job(demand, place, name, roles, self.locale, together=together)
@@ -88,7 +100,7 @@ class CallJob:
             try:
                 await self.session.patiently(self._upload, code, demand, program)
                 self.name = job["jobName"]
-                await self.session.submit(job)
+                await self.session.submit(job, waiting)
             except BaseException as error:
                 if isinstance(error, asyncio.CancelledError):
                     # (it may have been accepted)
@@ -302,7 +314,7 @@ async def run_job(
     """
     async with opened(access) as session:
         job = CallJob(session)
-        await job.submit(demand, name, roles, program, together=together)
+        await job.submit(demand, name, roles, program, tell, together=together)
         if tell is not None:
             tell(Change("name", job.name))
         try:

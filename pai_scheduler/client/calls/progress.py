@@ -35,7 +35,7 @@ class JobProgress:
         """Note something that happened."""
         task = change.task
         if change.kind == "name":
-            self.job = change.message
+            self.job, self._note = change.message, ""
         elif change.kind in ("waiting", "retry"):
             self._note = change.message
         elif change.kind == "task-started" and task is not None:
@@ -49,10 +49,10 @@ class JobProgress:
     @property
     def shown(self) -> bool:
         """Return whether the bar shows what is known."""
-        return not self.job or self._drawn == self._state()
+        return not (self.job or self._note) or self._drawn == self._state()
 
     def draw(self, pause: float = 0.0) -> None:
-        """Show what is known, once there is a job, `pause` seconds after the last time at the soonest."""
+        """Show the job, or what it waits for, `pause` seconds after the last time at the soonest."""
         if self.shown or not self._line_begins or time.monotonic() - self._drawn_at < pause:
             return
         if self._bar is not None:
@@ -93,6 +93,7 @@ class JobProgress:
 
     def _update(self, bar: tqdm[NoReturn]) -> None:
         bar.n, words = self._drawn = self._state()
+        bar.set_description_str(self.job, refresh=False)
         bar.set_postfix_str(words, refresh=False)
 
     def _state(self) -> tuple[int, str]:

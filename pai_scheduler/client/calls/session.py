@@ -92,8 +92,11 @@ class CallSession:
             raise CallError(msg("Not submitted: {reason}", reason=checked["reason"]), self.locale)
         self._valid.add(alike)
 
-    async def submit(self, job: Mapping[str, Any]) -> None:
-        """Submit a job, and keep its events; where the user has too many jobs, wait for some to end."""
+    async def submit(self, job: Mapping[str, Any], waiting: Callable[[str], None]) -> None:
+        """Submit a job, and keep its events.
+
+        Where the user has as many jobs as one may have, tell `waiting` so, and wait for some to end.
+        """
         name = str(job["jobName"])
         self._events[name] = asyncio.Queue()
         try:
@@ -104,8 +107,9 @@ class CallSession:
                         await self.client.submit(job)
                         break
                     except ApiError as error:
-                        if error.code != "TooManyJobsError" or not self._submitted:
+                        if error.code != "TooManyJobsError":
                             raise
+                        waiting(str(error))
                     await asyncio.sleep(AGAIN)
                 self._submitted.add(name)
                 if self._seen is None:

@@ -134,8 +134,9 @@ class Sweep(Generic[R]):
                         self._news.wait(late)
         except KeyboardInterrupt:
             self._progress.close()
-            text = msg("Job {name} runs on; pai stop {name} ends it.", name=self.job)
-            print(text.in_locale(self._locale), file=sys.stderr, flush=True)
+            if self.job:
+                text = msg("Job {name} runs on; pai stop {name} ends it.", name=self.job)
+                print(text.in_locale(self._locale), file=sys.stderr, flush=True)
             raise
         if all(future.done() for future in self.futures):
             self._progress.close()

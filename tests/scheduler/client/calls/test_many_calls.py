@@ -95,6 +95,24 @@ def test_more_calls_than_a_user_may_have_jobs_wait_for_each_other(own_scheduler:
     assert [future.result(120) for future in futures] == [2 * number for number in range(MANY)]
 
 
+async def test_a_call_waits_and_says_so_where_the_user_has_as_many_jobs_as_one_may_have(
+    own_scheduler: StartScheduler, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scheduler = limited(own_scheduler, jobsPerUser=2)
+    async with Client(scheduler.url, "token-of-alice") as alice, asyncio.timeout(60):
+        for name in ("first", "second"):
+            await alice.submit(hello_job(name, "sleep 3600"))
+        call = asyncio.create_task(asyncio.to_thread(remotely(scheduler, double), 21))
+        shown = ""
+        while "which is all that one user may have" not in shown:
+            await asyncio.sleep(0.1)
+            shown += capfd.readouterr().err
+        assert not call.done()
+        await alice.stop("alice", "first")
+        assert await call == 42
+        await alice.stop("alice", "second")
+
+
 async def test_a_call_whose_job_was_deleted_ends_and_says_so(
     own_scheduler: StartScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
