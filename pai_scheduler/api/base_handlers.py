@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tornado.http1connection import HTTP1Connection
 from tornado.httputil import HTTPServerRequest
 
 from pai_scheduler.job.messages import Message, msg
@@ -20,6 +19,7 @@ from .answering import AnsweringHandler
 from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized
 from .operations import operations_of
 from .present import Presenter
+from .server import scheme
 from .streams import Streams
 from .transfers import TransferLimit
 from .webhdfs.redirect_tickets import RedirectTickets
@@ -47,13 +47,10 @@ class HandlerContext:
 
     def peer(self, request: HTTPServerRequest) -> str:
         """Return the address of who asks; behind the Hub's proxy what that says, and nobody else."""
-        connection = request.connection
+        forwarded = ""
         if self.prefix != "/":
             forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
-            return forwarded or str(request.remote_ip)
-        if isinstance(connection, HTTP1Connection) and (transport := connection.context) is not None:
-            return str(getattr(transport, "address", (request.remote_ip,))[0])
-        return str(request.remote_ip)
+        return forwarded or str(request.remote_ip)
 
     async def holder_of(self, token: str, peer: str) -> Principal:
         """Return whose token this is; refuses nobody's, and slows down who guesses (at address `peer`)."""
@@ -88,7 +85,7 @@ class ApiHandler(AnsweringHandler):
     @property
     def api_url(self) -> str:
         """Return the address of the API as the caller sees it."""
-        return f"{self.request.protocol}://{self.request.host}{self.context.prefix}api/v1"
+        return f"{scheme(self.request)}://{self.request.host}{self.context.prefix}api/v1"
 
     @property
     def peer(self) -> str:

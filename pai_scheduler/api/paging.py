@@ -19,6 +19,7 @@ from pai_scheduler.job.messages import msg
 
 from .base_handlers import ApiHandler, bad_query
 from .operations import LARGEST_PAGE
+from .server import scheme
 
 Position = TypeVar("Position")
 
@@ -61,7 +62,7 @@ def link_to_next(request: HTTPServerRequest, position: Any) -> str:
     asked = [(name, value) for name, value in parse_qsl(request.query) if name != "after"]
     path = quote(request.path, safe="/%~:@!$&'()*+,=")
     query = urlencode([*asked, ("after", cursor)])
-    return f'<{request.protocol}://{request.host}{path}?{query}>; rel="next"'
+    return f'<{scheme(request)}://{request.host}{path}?{query}>; rel="next"'
 
 
 def whole_number(value: Any) -> int:

@@ -219,7 +219,7 @@ def _too_large() -> Message:
 
 
 def serve(app: Application, sockets: Sequence[socket.socket], handover: Handover | None = None) -> HTTPServer:
-    """Answer on `sockets` from now on. `X-Forwarded-Proto` is believed: the Hub's proxy sets it."""
+    """Answer on `sockets` from now on."""
     # (how long a body may take, each request sees to itself)
     server = _Server(BoundedServer(app, handover), **{**reading(), "body_timeout": None})
     server.add_sockets(sockets)
@@ -235,5 +235,10 @@ def reading() -> dict[str, Any]:
         "max_body_size": _NO_LIMIT,
         "body_timeout": _BODY_SECONDS,
         "idle_connection_timeout": _IDLE_SECONDS,
-        "xheaders": True,
     }
+
+
+def scheme(request: HTTPServerRequest) -> str:
+    """Return "http" or "https", as the client sees it: the Hub's proxy says it in `X-Forwarded-Proto`."""
+    forwarded = request.headers.get("X-Forwarded-Proto", "").rpartition(",")[2].strip()
+    return forwarded if forwarded in ("http", "https") else request.protocol

@@ -196,7 +196,8 @@ class Writer:
     async def _find_ended(self, entries: list[_Entry]) -> None:
         """Tell new jobs how those ended that they wait for and that the core has forgotten."""
         waiting = [(entry, entry.event) for entry in entries if isinstance(entry.event, Submitted)]
-        wanted = {one.job_id for _, event in waiting for one in event.after} - self.core.jobs.keys()
+        known = self.core.jobs  # (a set less its keys would go through all of them)
+        wanted = {one.job_id for _, event in waiting for one in event.after if one.job_id not in known}
         if wanted:
             ended = await self._run(self._store.ended_states, wanted)
             for entry, event in waiting:

@@ -58,12 +58,14 @@ async def find_missing(spec: JobSpec, user: Principal, files: Files) -> list[Spe
     A storage that does not answer soon is asked when the job starts.
     """
     found: list[SpecError] = []
+    fetched = [named for named in _named(spec, user, files.names) if named.fetched]
+    if not fetched:
+        return found
     with suppress(TimeoutError):
         async with asyncio.timeout(_PATIENCE):
-            for named in _named(spec, user, files.names):
+            for named in fetched:
                 try:
-                    if named.fetched:
-                        await files.status(user, files.names.resolve(named.uri))
+                    await files.status(user, files.names.resolve(named.uri))
                 except StorageError as error:
                     if error.problem is Problem.NOT_FOUND:
                         found.append(SpecError(named.path, _missing(named)))

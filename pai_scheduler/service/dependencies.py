@@ -55,7 +55,8 @@ class JobDependencies:
         """Return what submitting a job would do that waits for these; `found`: if it waited for none."""
         if not after or found.fits == "never":
             return found
-        forgotten = {one.job_id for one in after} - self._writer.core.jobs.keys()
+        held = self._writer.core.jobs
+        forgotten = {one.job_id for one in after if one.job_id not in held}
         ended = await self._reader.read(self._store.ended_states, forgotten) if forgotten else {}
         known = [one.after(ended[one.job_id]) if one.job_id in ended else one for one in after]
         for one in known:

@@ -14,6 +14,7 @@ from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 
 from pai_scheduler.api.answering import AnsweringHandler
+from pai_scheduler.api.server import scheme
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.rest.webhdfs import RefusalAnswer
@@ -165,7 +166,7 @@ class WebHdfsRequest(AnsweringHandler):
     def here(self) -> str:
         """Return the address under which we were asked, without the query."""
         base = base_of(self.request.path, self.prefix)
-        return f"{self.request.protocol}://{self.request.host}{base}{self.path.encoded}"
+        return f"{scheme(self.request)}://{self.request.host}{base}{self.path.encoded}"
 
     async def data_received(self, chunk: bytes) -> None:
         """Throw a part of the body away."""
