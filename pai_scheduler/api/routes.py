@@ -23,9 +23,10 @@ from .base_handlers import Route
 ROUTES: tuple[Route, ...] = tuple(
     route
     for part in (
+        # (who asks for the first is answered soonest)
+        jobs,
         account,
         openapi_handlers,
-        jobs,
         schedules,
         ssh_access,
         task_ports,

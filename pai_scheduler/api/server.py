@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import re
 import resource
 import socket
+import time
 from collections.abc import Awaitable, Sequence
 from http.client import responses
 from typing import Any, Protocol
+from weakref import WeakSet
 
 from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
@@ -39,6 +42,8 @@ MAX_BODIES = 32 * MAX_BODY
 _BODY_SECONDS = 120.0
 #: Seconds in which a request must have begun and its head arrived, else the connection is closed.
 _IDLE_SECONDS = 75.0
+#: Seconds between two looks for requests that are late: a timer for each took a twentieth of a submit.
+_LOOK_SECONDS = 1.0
 #: The application's setting with the pattern of the paths whose handlers bound their bodies themselves.
 STREAMED = "streamed_bodies"
 #: Bytes that are read from a connection at once; of a file that comes, many.
@@ -67,10 +72,21 @@ class BoundedServer(HTTPServerConnectionDelegate):
         self._app = app
         self.handover = handover
         self._held = 0
+        self._requests: WeakSet[_BoundedRequest] = WeakSet()
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
-        """Begin a request."""
-        return _BoundedRequest(self._app.start_request(server_conn, request_conn), request_conn, self)
+        """Begin to wait for a request."""
+        request = _BoundedRequest(self._app.start_request(server_conn, request_conn), request_conn, self)
+        self._requests.add(request)
+        return request
+
+    async def cut_off_late_ones(self) -> None:
+        """Close the connections whose request, or its body, does not come; for ever."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            now = time.monotonic()
+            for request in [one for one in self._requests if one.due < now]:
+                request.cut_off()
 
     def streams(self, path: str) -> bool:
         """Return whether a body goes where it is bound for as it comes, and is bounded there."""
@@ -95,13 +111,14 @@ class _BoundedRequest(HTTPMessageDelegate):
         self._inner, self._connection, self._server = inner, connection, server
         self._received = self._held = 0
         self._refused = self._streamed = self._passed_on = False
-        #: rings when the body takes too long
-        self._timer: asyncio.TimerHandle | None = None
+        self._headers: HTTPHeaders | None = None
+        #: until when its head, then its body, must have come (`time.monotonic`)
+        self.due = time.monotonic() + _IDLE_SECONDS
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> Awaitable[None] | None:
-        self._language = choose_locale(headers.get("Accept-Language", ""))
+        self._headers, self.due = headers, math.inf
         if isinstance(start_line, RequestStartLine):
             self._streamed = self._server.streams(start_line.path.partition("?")[0])
             if self._streamed and (handover := self._server.handover) is not None:
@@ -149,23 +166,24 @@ class _BoundedRequest(HTTPMessageDelegate):
             self._inner.on_connection_close()
 
     def _limit_time(self, headers: HTTPHeaders) -> None:
-        """Set the timer of a body, if one follows. Tornado's own costs a task and a future for each."""
+        """Say until when a body must have come, if one follows."""
         if self._streamed:
             # its handler may set another limit
             if isinstance(self._connection, HTTP1Connection):
                 self._connection.set_body_timeout(_BODY_SECONDS)
         elif headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers:
-            self._timer = asyncio.get_running_loop().call_later(_BODY_SECONDS, self._cut_off)
+            self.due = time.monotonic() + _BODY_SECONDS
 
-    def _cut_off(self) -> None:
+    def cut_off(self) -> None:
+        """Close the connection."""
+        self.due = math.inf
         if isinstance(self._connection, HTTP1Connection):
-            _log.info("a body took longer than %g s", _BODY_SECONDS)
+            if self._headers is not None:
+                _log.info("a body took longer than %g s", _BODY_SECONDS)
             self._connection.close()
 
     def _let_go(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self.due = math.inf
         self._give_back()
 
     def _give_back(self) -> None:
@@ -177,9 +195,8 @@ class _BoundedRequest(HTTPMessageDelegate):
             return
         self._refused = True
         self._give_back()
-        body = json.dumps(
-            {"code": code, "message": message.in_locale(self._language)}, ensure_ascii=False
-        ).encode()
+        language = choose_locale(self._headers.get("Accept-Language", "") if self._headers else "")
+        body = json.dumps({"code": code, "message": message.in_locale(language)}, ensure_ascii=False).encode()
         headers = HTTPHeaders(
             {
                 "Content-Type": "application/json; charset=UTF-8",
@@ -196,6 +213,16 @@ class _Server(HTTPServer):
     """Takes at most half as many connections as files may be open: with none left, nothing works at all."""
 
     _connected = 0
+
+    def look_for_late_ones(self, requests: BoundedServer) -> None:
+        """Keep the times of requests, instead of tornado."""
+        self.conn_params.header_timeout = None
+        self._looking = asyncio.get_running_loop().create_task(requests.cut_off_late_ones())
+
+    def stop(self) -> None:
+        """Listen no more."""
+        super().stop()
+        self._looking.cancel()
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
         """Take a connection, or close it at once."""
@@ -220,8 +247,9 @@ def _too_large() -> Message:
 
 def serve(app: Application, sockets: Sequence[socket.socket], handover: Handover | None = None) -> HTTPServer:
     """Answer on `sockets` from now on."""
-    # (how long a body may take, each request sees to itself)
-    server = _Server(BoundedServer(app, handover), **{**reading(), "body_timeout": None})
+    requests = BoundedServer(app, handover)
+    server = _Server(requests, **{**reading(), "body_timeout": None})
+    server.look_for_late_ones(requests)
     server.add_sockets(sockets)
     return server
 
