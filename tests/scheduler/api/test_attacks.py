@@ -194,7 +194,19 @@ async def test_a_connection_on_which_bodies_came_in_time_stays_open(
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 401 ")
         await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]))
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.7)  # (late ones are looked for once a second)
+    writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost:"])
+async def test_a_connection_whose_request_does_not_come_is_closed(
+    desktop: Desktop, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(server_module, "_IDLE_SECONDS", 0.2)
+    reader, writer = await asyncio.open_connection("127.0.0.1", desktop.port)
+    writer.write(sent)
+    async with asyncio.timeout(60):
+        assert await reader.read() == b""
     writer.close()
 
 
