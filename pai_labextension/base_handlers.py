@@ -11,7 +11,7 @@ from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.utils import ensure_async
 from tornado import web
 
-from pai_scheduler.job.messages import Message, choose_locale
+from pai_scheduler.i18n import Message, choose_locale
 
 from .messages import msg
 

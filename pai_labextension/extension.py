@@ -13,29 +13,29 @@ from jupyter_server.serverapp import ServerApp
 from tornado.routing import PathMatches, Rule
 from traitlets import Bool, Dict, Unicode, default
 
+from pai_labextension.session.address import session_address
+from pai_labextension.session.full_disk import say_when_full
+from pai_labextension.session.kernel_memory import watch_kernel_memory
 from pai_scheduler.rest.address import DEFAULT_URL
 
-from .full_disk import say_when_full
-from .kernel_memory import watch_kernel_memory
 from .kernels.using import begin_job_kernels, use_job_kernels
 from .late_routes import LateRoutes, RouteSettings
 from .own_python import use_own_packages
-from .session_address import session_address
 
 if TYPE_CHECKING:
-    from .service.program import Program
+    from pai_labextension.webapp.program import Program
 
 #: What answers below `<base_url>/pai/`: the module that knows how, and where. Loaded when first asked for.
 _PARTS = (
-    (".api_routes", "api|webhdfs"),
-    (".code_routes", "code-plan|submit-with-code"),
+    (".proxy.api_routes", "api|webhdfs"),
+    (".runs.code_routes", "code-plan|submit-with-code"),
     (".job_editor.routes", "job-editor"),
     (".kernels.routes", "kernels"),
-    (".memory_routes", "memory"),
+    (".session.memory_routes", "memory"),
     (".runs.routes", "run-plan|run-file"),
-    (".task_routes", "terminals|connect|ports|ports-absolute"),
-    (".service.routes", "service"),
-    (".session_routes", "session"),
+    (".tasks.routes", "terminals|connect|ports|ports-absolute"),
+    (".webapp.routes", "service"),
+    (".session.routes", "session"),
 )
 #: Names of the page's options that `ui/src/index.ts` reads.
 OWN_JOB_OPTION, STORAGE_OPTION = "paiJobName", "paiStorageUri"
@@ -106,7 +106,7 @@ class PAIExtension(ExtensionApp):
         if not self.service:
             return
         try:
-            from .service.serving import serve  # few servers need it
+            from pai_labextension.webapp.serving import serve  # few servers need it
         except ImportError as error:
             raise SystemExit(
                 f"This image cannot serve {self.service['title']} ({error}): "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_config_dir
 
-from pai_scheduler.job.messages import choose_locale
+from pai_scheduler.i18n import choose_locale
 from pai_scheduler.job.parse import JsonTextError, loads_jsonc
 
 _LAB_SETTING = Path("@jupyterlab") / "translation-extension" / "plugin.jupyterlab-settings"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 PACKAGE = "pai_labextension"
 

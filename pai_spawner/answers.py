@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pai_scheduler.client.forecast_words import about_so_long
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.rest.cluster import AvailableAmounts
 from pai_scheduler.rest.models import Validation
 

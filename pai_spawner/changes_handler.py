@@ -13,7 +13,7 @@ from jupyterhub.scopes import needs_scope
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
-from pai_scheduler.job.messages import choose_locale
+from pai_scheduler.i18n import choose_locale
 
 from .change_feed import change_feed
 from .choosing import Choosing

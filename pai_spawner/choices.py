@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from .messages import Translated, msg
 from .services import Service

@@ -10,7 +10,7 @@ from jupyterhub.apihandlers.base import APIHandler
 from jupyterhub.scopes import needs_scope
 from tornado.web import HTTPError
 
-from pai_scheduler.job.messages import choose_locale
+from pai_scheduler.i18n import choose_locale
 
 from .choosing import Choosing
 from .messages import msg

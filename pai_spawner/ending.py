@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import Any
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.i18n import LOCALES, Message
 from pai_scheduler.job.exits import NODE_LOST, OUT_OF_DISK, OUT_OF_MEMORY, STOPPED_BY_USER, SUCCEEDED
-from pai_scheduler.job.messages import LOCALES, Message
 from pai_scheduler.rest.models import JobDetail, JobEvent
 
 from .following import log_tail

@@ -7,7 +7,7 @@ import html
 from jupyterhub.spawner import SpawnException
 
 from pai_scheduler.client.rest import ApiError, UnreachableError
-from pai_scheduler.job.messages import LOCALES
+from pai_scheduler.i18n import LOCALES
 
 from .ending import End, Ending, now_ms
 from .following import EXITED, STOPPED, ServerFailed

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from pai_scheduler.client.forecast_words import starts_in
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import JobDetail, JobEvent
 
 from .messages import msg

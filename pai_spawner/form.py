@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from pai_scheduler.job.messages import translate
+from pai_scheduler.i18n import translate
 
 from .answers import Answer, free_words
 from .choices import FIELDS, Choice, Field, Offer, Profile

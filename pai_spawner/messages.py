@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 PACKAGE = "pai_spawner"
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from .choices import FIELDS, Choice, Field, Offer, Options, Problem, Profile
 from .messages import msg

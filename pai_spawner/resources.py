@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from .messages import counted, msg
 

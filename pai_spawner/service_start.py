@@ -7,7 +7,7 @@ import contextlib
 import math
 
 from pai_scheduler.client.rest import Client, UnreachableError
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from .following import LOOK_EVERY, SERVING, Address, ServerFailed, Tell, log_tail, look
 from .messages import msg

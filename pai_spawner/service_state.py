@@ -12,7 +12,7 @@ from typing import Any, Literal
 import aiohttp
 from yarl import URL
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from .following import LOG_LINES
 from .messages import counted, msg

@@ -1,6 +1,6 @@
 """Services beyond Jupyter: a web program that a profile names, served at the server's address by its login.
 
-The server's extension (`pai_labextension/service`) starts the program with the server, watches over it and
+The server's extension (`pai_labextension/webapp`) starts the program with the server, watches over it and
 passes on what the server's own authentication lets through. Here is only what it is told for that.
 """
 

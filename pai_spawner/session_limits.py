@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from .sessions.limits import refusal
 from .sessions.policy import Session

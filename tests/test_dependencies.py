@@ -32,7 +32,7 @@ OF_THE_HUB = ("pai_spawner", "pai_scheduler.api.hub", "pai_labextension.singleus
 SINGLEUSER = "pai_labextension.singleuser"
 #: What serves a web program inside a notebook server: loaded when a server is told of one, which says so and
 #: ends where the extra `services` is missing.
-SERVING = "pai_labextension.service.serving"
+SERVING = "pai_labextension.webapp.serving"
 #: Distributions of the service that nobody needs who has only the client.
 HEAVY = {
     "aiodocker",
@@ -141,7 +141,7 @@ def test_the_image_of_the_agents_has_what_the_agent_imports() -> None:
     brought = {canonicalize_name(one.name) for one in closure(requirements)}
     # (loaded when a job is read or found wrong, which no agent does)
     unused = re.compile(r"pai_scheduler\.job\.schema(_errors|_match)? imports (fast)?jsonschema")
-    missing = not_among(reachable(["pai_scheduler.agent"]), brought)
+    missing = not_among(reachable(["pai_scheduler.engine.agent"]), brought)
     assert [one for one in missing if not unused.fullmatch(one)] == []
 
 

@@ -14,7 +14,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po
 from jinja2.ext import babel_extract
 
-from pai_scheduler.job.messages import LOCALES
+from pai_scheduler.i18n import LOCALES
 from pai_scheduler.job.schema import job_schema
 
 #: A template, or the two of a sentence whose form depends on a number.

@@ -13,7 +13,7 @@ _PACKAGE = "pai_scheduler"
 _RULES = Path(__file__).parents[2] / "pyproject.toml"
 
 #: These and what they stand on are one place in the picture.
-_WITH_THEIR_PARTS = {"api.webhdfs": "api", "engine.process": "engine"}
+_WITH_THEIR_PARTS = {"api.webhdfs": "api", "engine.process": "engine", "server.doctor": "server"}
 
 Edges = dict[str, set[str]]
 

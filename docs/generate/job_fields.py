@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pai_scheduler.i18n import translate
 from pai_scheduler.job import rules
-from pai_scheduler.job.messages import translate
 from pai_scheduler.job.schema import job_schema, resolve
 from pai_scheduler.job.spec import DEFAULT_PRIORITY, STANDARD_PORTS
 from pai_scheduler.job.validate import WITHOUT_EFFECT

@@ -7,7 +7,8 @@ from typing import Any
 
 from prometheus_client.metrics_core import Metric
 
-from pai_scheduler.monitoring import logging_setup, recorder, series
+from pai_scheduler import logging_config
+from pai_scheduler.monitoring import recorder, series
 from pai_scheduler.monitoring.monitor import Monitor
 from pai_scheduler.monitoring.present import Facts, Present
 from pai_scheduler.monitoring.tally import Tally
@@ -40,5 +41,5 @@ def facts(_locale: str) -> Mapping[str, Any]:
         "interval": recorder.INTERVAL_SECONDS,
         "newest": series.NEWEST,
         "older": series.OLDER,
-        "fields": logging_setup.FIELDS,
+        "fields": logging_config.FIELDS,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai_scheduler.job.messages import translate
+from pai_scheduler.i18n import translate
 from pai_scheduler.job.schema import job_schema
 
 _WORDS = ("title", "description")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from ..answers import JobTemplate
 from ..messages import msg

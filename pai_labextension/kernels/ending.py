@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import JobDetail
 
 from ..messages import counted, msg

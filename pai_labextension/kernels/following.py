@@ -8,15 +8,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from ..messages import msg
 from .ending import Ending, ending_of
 
 if TYPE_CHECKING:
+    from pai_labextension.tasks.connections import TaskConnections
     from pai_scheduler.rest.models import JobStatus
-
-    from ..task_connections import TaskConnections
 
 #: Seconds between two looks at a job of which nothing is heard, and between two tries to stop it.
 _LOOK_EVERY, _AGAIN = 2.0, 0.5

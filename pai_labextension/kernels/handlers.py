@@ -9,7 +9,7 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from ..answers import KernelState, KernelStates
 from ..base_handlers import PAIHandler, RefusedError

@@ -13,13 +13,13 @@ from typing import Any
 
 import asyncssh
 
+from pai_labextension.tasks.connections import TaskConnections, TaskName
 from pai_scheduler.client.rest import ApiError, UnreachableError
 from pai_scheduler.client.ssh.connection import RemoteError, UnreachableGatewayError
 from pai_scheduler.client.ssh.shared_connection import SharedConnection
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from ..messages import msg
-from ..task_connections import TaskConnections, TaskName
 from .channels import PORTS, KernelChannels
 from .ending import Ending, died, idle_ending, out_of_memory
 from .following import JobFollower, ends

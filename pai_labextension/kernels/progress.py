@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 
 class Phase(StrEnum):

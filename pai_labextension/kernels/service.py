@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pai_labextension.tasks.connections import TaskConnections
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from ..locales import default_locale
 from ..messages import msg
-from ..task_connections import TaskConnections
 from .ending import ENDED
 from .job import JOB_NAME, ROLE, Demand, KernelRecord, kernel_job, new_job_name
 from .kernel_job import KernelJob

@@ -9,8 +9,8 @@ from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from ..base_handlers import RefusedError
-from ..code import CodeRefusedError
-from ..code_handlers import LinesHandler
+from .code import CodeRefusedError
+from .code_handlers import LinesHandler
 from .running import FileRunner, RunRequest
 
 

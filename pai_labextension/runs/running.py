@@ -23,12 +23,12 @@ from pai_scheduler.rest.cluster import NodeInfo
 from pai_scheduler.rest.models import Validation
 
 from ..answers import CodeFile, RunPlan, SubmitLine
-from ..code import EXPECTED, CodeRefusedError, find_file, sentence, submit_lines
 from ..images import EXAMPLE, LOCAL, ImageHelp, image_help
 from ..kernels.choices import gpu_supply
 from ..kernels.service import OwnServer
 from ..messages import msg
 from ..own_python import own_packages
+from .code import EXPECTED, CodeRefusedError, find_file, sentence, submit_lines
 from .errors import RunError
 from .job import RESULTS, Demand, Kind, kind_of, run_job, suggested_name
 from .parameters import defaults

@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from .background import at_home
 from .fields import Field

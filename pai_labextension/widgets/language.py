@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai_scheduler.job.messages import Message, choose_locale, translate
+from pai_scheduler.i18n import Message, choose_locale, translate
 
 from ..locales import default_locale as default_locale
 from ..messages import counted

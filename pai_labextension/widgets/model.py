@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.job.parse import JsonTextError, loads_jsonc
 from pai_scheduler.job.paths import path_text
 from pai_scheduler.job.validate import SpecError, validate

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.cluster import AvailableAmounts
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.rest.models import Login, LoginInfo, ServiceHealth, ServiceInfo, Token, UserInfo
-from pai_scheduler.security.principal import Principal
 
 from .base_handlers import ApiHandler, Route, no_user, routes
 from .body import missing, read_fields

@@ -14,10 +14,10 @@ from typing import Any
 from tornado.http1connection import HTTP1Connection
 from tornado.web import Finish, HTTPError, RequestHandler
 
-from pai_scheduler.job.messages import Message, choose_locale, msg
+from pai_scheduler.i18n import Message, choose_locale, msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import Error
-from pai_scheduler.security.principal import Principal
 
 _log = logging.getLogger(__name__)
 _access_log = logging.getLogger("pai_scheduler.access")

@@ -12,10 +12,10 @@ import stat
 from pathlib import Path
 from typing import Any, Protocol
 
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.jsontext import JsonTextError, loads_json
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Principal
 
 _log = logging.getLogger(__name__)
 

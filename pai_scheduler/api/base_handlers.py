@@ -7,12 +7,12 @@ from functools import cached_property
 
 from tornado.httputil import HTTPServerRequest
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.validate import SpecError
+from pai_scheduler.principal import AnonymousReader, Principal
+from pai_scheduler.rate_limit import GuessThrottle
 from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters
 from pai_scheduler.rest.models import SshGateway
-from pai_scheduler.security.principal import AnonymousReader, Principal
-from pai_scheduler.security.throttle import GuessThrottle
 from pai_scheduler.service.service import Service
 
 from .answering import AnsweringHandler

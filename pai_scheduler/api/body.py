@@ -6,8 +6,8 @@ from typing import Any
 
 from tornado.httputil import HTTPServerRequest
 
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.jsontext import LONGEST_JSONC, JsonTextError, loads_json, loads_jsonc
-from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import InvalidJobError
 from pai_scheduler.job.urlencoded import loads_urlencoded
 from pai_scheduler.job.validate import SpecError

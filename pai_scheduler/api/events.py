@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 
 from pai_scheduler.core.model import SubState
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.rest.errors import invalid_parameters
 from pai_scheduler.rest.models import JobEvent
 from pai_scheduler.store.records import StoredJobEvent

@@ -13,9 +13,9 @@ from jupyterhub.httpclient import fetch
 from jupyterhub.services.auth import HubAuth
 from tornado.web import HTTPError
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError, forbidden
-from pai_scheduler.security.principal import Principal
 
 #: How long a token's owner, and that there is a user, is remembered (seconds): so long does what was revoked
 #: go on working, and for about as long again what it opened (`gateway/settings.py`, `stream.py`).

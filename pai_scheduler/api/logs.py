@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from pai_scheduler.engine.logs.reader import TaskLog
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import log_removed
 from pai_scheduler.rest.models import Count

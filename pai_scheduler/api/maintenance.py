@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.cluster import MaintenanceInfo, WantedMaintenance
 from pai_scheduler.rest.errors import RequestError, invalid_parameters

@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client.exposition import choose_encoder
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.monitoring.recorder import Recording
 from pai_scheduler.rest.errors import forbidden
 from pai_scheduler.rest.models import Count, TaskMetrics

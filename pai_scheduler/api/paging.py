@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from tornado.httputil import HTTPServerRequest
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .base_handlers import ApiHandler, bad_query
 from .operations import LARGEST_PAGE

@@ -15,11 +15,11 @@ from pai_scheduler.cluster.node import Closing, DiskSpace
 from pai_scheduler.cluster.usage import UsedLately
 from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, Task
 from pai_scheduler.core.queries import Forecast, Limits, NodeUse, QueuedJob, VirtualClusterUse
+from pai_scheduler.i18n import Message
 from pai_scheduler.job.exits import STOPPED_BY_USER, exit_table
-from pai_scheduler.job.messages import Message
 from pai_scheduler.job.validate import SpecError
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest import cluster, models
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.records import JobLink, JobLinks, StoredJobEvent
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
+from pai_scheduler.job.schedule import Overlap, Schedule
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.schedules import (
@@ -14,7 +15,6 @@ from pai_scheduler.rest.schedules import (
     ScheduleSwitch,
     StartedRun,
 )
-from pai_scheduler.schedules.schedule import Overlap, Schedule
 from pai_scheduler.service.schedules import WantedSchedule
 
 from .base_handlers import ApiHandler, Route, routes

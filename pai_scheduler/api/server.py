@@ -32,7 +32,7 @@ from tornado.httputil import (
 from tornado.iostream import IOStream
 from tornado.web import Application
 
-from pai_scheduler.job.messages import Message, choose_locale, msg
+from pai_scheduler.i18n import Message, choose_locale, msg
 
 #: Bytes of the largest body that is read.
 MAX_BODY = 8 * 1024 * 1024

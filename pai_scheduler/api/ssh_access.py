@@ -5,12 +5,12 @@ from __future__ import annotations
 from urllib.parse import quote, urlencode
 
 from pai_scheduler.core.model import Job
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.validate import SpecError
+from pai_scheduler.principal import AnonymousReader, Principal
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import SshContainer, SshInfo
-from pai_scheduler.security.principal import AnonymousReader, Principal
-from pai_scheduler.ssh.authorization.addresses import SshAddress
+from pai_scheduler.service.ssh_addresses import SshAddress
 from pai_scheduler.ssh.keys.key_files import key_folder, key_name
 from pai_scheduler.ssh.keys.login_name import LoginName
 

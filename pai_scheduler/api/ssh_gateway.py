@@ -6,10 +6,10 @@ import hmac
 import math
 from typing import cast, get_args
 
-from pai_scheduler.job.messages import choose_locale, msg
-from pai_scheduler.security.principal import Principal
-from pai_scheduler.ssh.authorization.authentication import HeldLogin
-from pai_scheduler.ssh.authorization.authorization import SshAuthorization
+from pai_scheduler.i18n import choose_locale, msg
+from pai_scheduler.principal import Principal
+from pai_scheduler.service.ssh_access import SshAuthorization
+from pai_scheduler.service.ssh_authentication import HeldLogin
 from pai_scheduler.ssh.gateway.messages import MOST_HELD, Kind, LoginAnswer, StillAnswer, TaskTarget
 
 from .auth import bearer_token, unauthorized

@@ -9,7 +9,7 @@ from typing import Any
 
 from tornado.web import Application, RequestHandler
 
-from pai_scheduler.job.messages import choose_locale, msg
+from pai_scheduler.i18n import choose_locale, msg
 from pai_scheduler.service.health import Status
 
 from .webhdfs.errors import remote_exception

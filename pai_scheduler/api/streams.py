@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pai_scheduler.cluster.definition import DEFAULT_STREAMS_PER_USER
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import too_many_streams
-from pai_scheduler.security.principal import Principal
 
 
 class Streams:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pai_scheduler.job.messages import Message, counted, msg
+from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.rest.models import Validation
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400

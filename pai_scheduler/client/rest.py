@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.rest.address import DEFAULT_URL
 from pai_scheduler.rest.cluster import (
     AvailableAmounts,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from pai_scheduler.job.messages import Message, counted, msg
+from pai_scheduler.i18n import Message, counted, msg
 
 from .demand import Assignment, Demand
 from .node import Node

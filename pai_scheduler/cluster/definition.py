@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .definition_fields import DefinitionError, read_list, read_mapping, read_number
 from .gang import DEFAULT_STORAGE_REQUEST_GB

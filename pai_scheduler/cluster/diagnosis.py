@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from pai_scheduler.cluster.node import Node, NodeState
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .amounts import ANY_GPU, CPUS, MEMORY, STORAGE, gpu_key
 from .demand import Demand, fixed_ports

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pai_scheduler.job.messages import Message, counted, msg
+from pai_scheduler.i18n import Message, counted, msg
 
 from .amounts import describe
 from .demand import Demand

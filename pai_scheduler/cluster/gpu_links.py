@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .definition_fields import DefinitionError, read_list
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .definition import VirtualCluster
 from .definition_fields import DefinitionError

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.folders import host_folder_name, volume_part
-from pai_scheduler.job.messages import msg
 from pai_scheduler.job.mounts import overlap, wrong_target
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError

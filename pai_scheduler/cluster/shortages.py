@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .amounts import ANY_GPU, CPUS, MEMORY, STORAGE, describe, gpu_key, is_gpu
 from .demand import Demand

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.job.exit_words import meaning_of_exit
 from pai_scheduler.job.exits import (
     CONTAINER_START_FAILED,
@@ -14,7 +15,6 @@ from pai_scheduler.job.exits import (
     STOPPED_ON_COMPLETION,
     spec_of_user_exit,
 )
-from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
 
 from .dependencies import Dependency, never_satisfied

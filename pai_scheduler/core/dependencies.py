@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.after import On
-from pai_scheduler.job.messages import Message, msg
 
 from .states import State
 

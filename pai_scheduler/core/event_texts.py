@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_scheduler.cluster.dispatch import Start
 from pai_scheduler.cluster.maintenance import Maintenance, in_words
-from pai_scheduler.job.messages import Message, counted, msg
+from pai_scheduler.i18n import Message, counted, msg
 
 from . import retry
 from .events import HeldAfterFailure

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Node
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 

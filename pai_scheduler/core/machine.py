@@ -29,8 +29,8 @@ from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.queue import Queue
 from pai_scheduler.cluster.state import Shape
 from pai_scheduler.cluster.usage import Sharer, Usage
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.exits import PREEMPTED
-from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 

@@ -13,7 +13,7 @@ import msgspec
 
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.ranks import Rank, precedence
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 

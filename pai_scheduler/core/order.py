@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.dispatch import Dispatcher
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .events import Reordered
 from .model import Job

@@ -19,7 +19,7 @@ from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.preemption import JobHolding
 from pai_scheduler.cluster.ranks import QueuePosition, Rank, level_of, precedence
 from pai_scheduler.cluster.state import Shape
-from pai_scheduler.job.messages import Message, counted, msg
+from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.job.validate import SpecError

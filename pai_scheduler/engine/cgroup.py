@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .process.task_cgroup import TaskGroup
 from .process.task_folder import GroupSpec

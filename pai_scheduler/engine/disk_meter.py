@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 #: Entries of a folder that are looked at in one slice, the part of the time that slices may take, and the
 #: seconds after which none more is begun in one step.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from pathlib import Path
 
 from pai_scheduler.cluster.node import DiskSpace, Node
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.job.task import TaskRef
 
 from .logs.reader import TaskLog

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pai_scheduler.core.events import Notice, Noticed
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 
 

@@ -23,7 +23,7 @@ from pai_scheduler.core.events import (
     Progress,
     Started,
 )
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.job.task import TaskRef
 
 from .logs.reader import TaskLog

@@ -10,8 +10,9 @@ import re
 import signal
 from collections.abc import Mapping
 
+from pai_scheduler.i18n import Message, msg
+
 from .exits import USER_COMMAND_FAILED, Behavior, exit_spec
-from .messages import Message, msg
 
 #: What a shell says of a command that it cannot run, and one that it cannot find.
 _CANNOT_RUN, _NOT_FOUND = 126, 127

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from .messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 #: A string, or a comment; an unfinished string ends with its line (JSON has no line breaks in strings).
 _TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"?|//[^\n\r]*|/\*.*?(?P<end>\*/|\Z)', re.DOTALL)

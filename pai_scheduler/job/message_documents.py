@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .messages import Message
+from pai_scheduler.i18n import Message
 
 
 def message_document(message: Message) -> list[Any]:

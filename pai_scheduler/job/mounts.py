@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .messages import Message, msg
+from pai_scheduler.i18n import Message, msg
+
 from .paths import Path, quoted
 
 #: Folders of the system, and ours, in a container: nothing is mounted over them, nor within them.

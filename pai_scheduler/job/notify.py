@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from .messages import Message, msg
+from pai_scheduler.i18n import Message, msg
+
 from .paths import Path, quoted
 
 #: What a job is told of: its end, however it comes out, or only that it has failed.

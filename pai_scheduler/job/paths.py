@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 
-from .messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 PathPart = str | int
 Path = tuple[PathPart, ...]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .messages import Message, msg
+from pai_scheduler.i18n import Message, msg
+
 from .mounts import mount_errors
 from .notify import notify_errors
 from .paths import Path, quoted

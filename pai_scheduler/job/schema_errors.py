@@ -18,7 +18,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from .messages import Message, msg
+from pai_scheduler.i18n import Message, msg
+
 from .paths import Path, field_name, kind_of, number_text, quoted, shown_name
 from .schema import job_schema, resolve
 

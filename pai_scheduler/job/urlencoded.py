@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from .messages import Message, msg
+from pai_scheduler.i18n import Message, msg
+
 from .parse import InvalidJobError
 from .paths import path_text, quoted
 from .schema import job_schema, resolve

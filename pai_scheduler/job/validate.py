@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
 
+from pai_scheduler.i18n import Message, msg
+
 from .late_grammar import put_off_grammar
-from .messages import Message, msg
 from .paths import Path, path_text
 from .rules import job_errors
 from .schema import job_schema

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from .messages import Message, msg
+from pai_scheduler.i18n import Message, msg
+
 from .paths import Path, field_name, number_text
 
 #: Levels of lists and objects; a job needs five.

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from pai_scheduler import logging_config
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.core.events import Event
@@ -13,7 +14,6 @@ from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, State, Task
 from pai_scheduler.engine.protocol import Engine
 
-from . import logging_setup
 from .monitor import Monitor
 from .present import Facts, Present
 from .recorder import Recorder
@@ -77,9 +77,9 @@ class Meters:
     def committed(self, outcome: Outcome, events: Iterable[Event], find: Callable[[str], Job | None]) -> None:
         """Count what has just become durable; `find` finds a job that `outcome` does not have."""
         self.monitor.committed(outcome, events, find)
-        if logging_setup.JOB_EVENTS.isEnabledFor(logging.DEBUG):
+        if logging_config.JOB_EVENTS.isEnabledFor(logging.DEBUG):
             for entry in outcome.job_events:
-                logging_setup.log_job_event(entry, outcome.jobs.get(entry.job_id) or find(entry.job_id))
+                logging_config.log_job_event(entry, outcome.jobs.get(entry.job_id) or find(entry.job_id))
         self._tally.note_jobs(outcome.jobs.values())
         for task in outcome.tasks.values():
             job_id = task.ref.job_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pai_scheduler.job.messages import Message, counted, msg
+from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError
 

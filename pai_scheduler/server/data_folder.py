@@ -15,7 +15,7 @@ from typing import Final
 
 from pai_scheduler.data_folder.durable_file import write_durably
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.store.store import DATABASE_FILE
 
 SQLITE: Final = "sqlite"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 CANNOT_START = 2
 

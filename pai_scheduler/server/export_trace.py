@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.simulator.trace import TraceJob, TraceRole, write_trace
 from pai_scheduler.store.database import open_database

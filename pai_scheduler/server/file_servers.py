@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pai_scheduler.api.webhdfs.handlers import WebHdfsHandler
-from pai_scheduler.connection_servers.supervisor import ConnectionServers
-from pai_scheduler.file_server.messages import Answered, Report, Sent, Settings, read_report
 from pai_scheduler.monitoring.monitor import Monitor
+from pai_scheduler.workers.file_server.messages import Answered, Report, Sent, Settings, read_report
+from pai_scheduler.workers.supervisor import ConnectionServers
 
 from .startup import MOST_PROCESSES, check_range
 
@@ -48,7 +48,7 @@ async def open_file_servers(
     )
     servers = ConnectionServers(
         "file server",
-        "pai_scheduler.file_server",
+        "pai_scheduler.workers.file_server",
         settings.to_line(),
         options.file_processes,
         lambda line: count(monitor, read_report(line)),

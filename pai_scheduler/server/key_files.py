@@ -10,7 +10,7 @@ import hashlib
 from pathlib import Path
 
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.store.store import Store
 
 #: each, and what depends on it

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from tornado.httpserver import HTTPServer
 
+from pai_scheduler import logging_config
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
 from pai_scheduler.api.base_handlers import HandlerContext
@@ -31,10 +32,9 @@ from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.leased import LeasedEngine
 from pai_scheduler.engine.process.environment import STORAGE_ADDRESS
 from pai_scheduler.engine.protocol import Engine, EngineError
-from pai_scheduler.execution.garbage import collect_in_small_steps, leave_out_what_is_there
-from pai_scheduler.inputs.identity import JobIdentities
-from pai_scheduler.job.messages import msg
-from pai_scheduler.monitoring import logging_setup
+from pai_scheduler.i18n import msg
+from pai_scheduler.service.garbage import collect_in_small_steps, leave_out_what_is_there
+from pai_scheduler.service.input_identity import JobIdentities
 from pai_scheduler.service.service import Service
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.ssh.keys.task_files import own_server_files
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the scheduler until SIGTERM or ^C, or see to its database; return the exit code."""
     try:
         options = parse_options(make_parser(), argv)
-        logging_setup.set_up(options.log_level, options.log_format)
+        logging_config.set_up(options.log_level, options.log_format)
         if options.command is not None:
             return _command(options)
         asyncio.run(_run(options))
@@ -90,9 +90,9 @@ def _command(options: argparse.Namespace) -> int:
     # (the first two bring Docker's library, and a simulation is seldom asked for)
     match options.command:
         case "doctor":
-            from . import doctor
+            from .doctor import command
 
-            return doctor.run(options, os.environ)
+            return command.run(options, os.environ)
         case "node":
             from . import node_add, node_pull
 

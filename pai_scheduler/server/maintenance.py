@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pai_scheduler.data_folder.durable_file import sync_folder
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.store import sqlite_file
 from pai_scheduler.store.store import DATABASE_FILE
 

@@ -10,7 +10,7 @@ from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.docker.client import ERRORS, docker_client
 from pai_scheduler.engine.docker.connection import DEFAULT_HOST
 from pai_scheduler.engine.swarm.joining import Member, join_command, members
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 _LOOK_SECONDS = 1.0
 

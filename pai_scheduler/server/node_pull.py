@@ -11,15 +11,15 @@ import docker.auth
 import msgspec
 from docker import DockerClient
 
-from pai_scheduler.agent import pull
-from pai_scheduler.agent.pull import PullProgress
 from pai_scheduler.data_folder.start_error import StartError
+from pai_scheduler.engine.agent import pull
+from pai_scheduler.engine.agent.pull import PullProgress
 from pai_scheduler.engine.docker.client import ERRORS, docker_client
 from pai_scheduler.engine.docker.connection import DEFAULT_HOST
 from pai_scheduler.engine.docker.image_names import qualified
 from pai_scheduler.engine.swarm.everywhere import SECRET, Outcome, Program, agents_plan, run_everywhere
 from pai_scheduler.engine.swarm.membership import check_manager
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 _MB = 10**6
 #: What stands for the image's id where a node has it and only its exit code tells.

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pai_scheduler.core.announcements import MAIL, WEBHOOK
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import LOCALES, msg
-from pai_scheduler.notifications.channel import Channel
-from pai_scheduler.notifications.notifications import Notifications
-from pai_scheduler.notifications.webhook import Webhooks
+from pai_scheduler.i18n import LOCALES, msg
+from pai_scheduler.service.channel import Channel
+from pai_scheduler.service.notifications import Notifications
+from pai_scheduler.service.webhook import Webhooks
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def open_notifications(options: argparse.Namespace) -> Notifications:
 
 def _open_mail(options: argparse.Namespace) -> Channel:
     # (a library that only they need who send mail)
-    from pai_scheduler.notifications.mail import SECURITIES, Mails, MailServer
+    from pai_scheduler.service.mail import SECURITIES, Mails, MailServer
 
     host, colon, port = options.mail_server.rpartition(":")
     if colon and not port.isdigit():

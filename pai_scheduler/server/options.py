@@ -7,7 +7,7 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from pai_scheduler.monitoring import logging_setup
+from pai_scheduler import logging_config
 
 from . import file_servers, notifications, ssh_gateway, swarm_nodes
 
@@ -128,7 +128,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--log-format",
-        choices=logging_setup.FORMATS,
+        choices=logging_config.FORMATS,
         default="text",
         help="json: one object per line, for programs (%(default)s)",
     )

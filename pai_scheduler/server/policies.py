@@ -10,7 +10,7 @@ import yaml
 from pai_scheduler.cluster.definition import ORDERS, Order, VirtualCluster, read_order
 from pai_scheduler.cluster.definition_fields import DefinitionError, read_mapping
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 #: Who came first is first.
 FIFO = "fifo"

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .yaml_problems import UNREADABLE, explain
 

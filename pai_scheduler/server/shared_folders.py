@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pai_scheduler.cluster.shared_folders import SharedFolder
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 
 def check_shared_folders(folders: Sequence[SharedFolder], engine: str, own: Sequence[Path | None]) -> None:

@@ -21,7 +21,7 @@ from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.overtaking import NEVER
 from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.simulator import accuracy
 from pai_scheduler.simulator.measures import Fared, Measures, Times, allocations, document, measure
 from pai_scheduler.simulator.plot import draw, span_text

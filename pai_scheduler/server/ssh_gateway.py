@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.rest.models import SshGateway
 from pai_scheduler.ssh.gateway.settings import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor, PortTakenError

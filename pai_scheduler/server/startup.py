@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError
 from tornado.netutil import bind_sockets
 
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.store.database import Trouble
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import DATABASE_FILE, EmptyDatabaseError, Store, StoreError

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pai_scheduler.cluster.definition import Definition
-from pai_scheduler.connection_servers.supervisor import ConnectionServers
+from pai_scheduler.data_folder.secret_file import kept_secret
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.engine.remote.defaults import AGENT_PORT, PATIENCE_SECONDS
-from pai_scheduler.job.messages import msg
-from pai_scheduler.security.secret_file import kept_secret
-from pai_scheduler.tunnel_server.settings import TunnelSettings
+from pai_scheduler.engine.swarm.defaults import AGENT_PORT, PATIENCE_SECONDS
+from pai_scheduler.i18n import msg
+from pai_scheduler.workers.supervisor import ConnectionServers
+from pai_scheduler.workers.tunnel_server.settings import TunnelSettings
 
 from .startup import MOST_PROCESSES, check_range, near
 
 if TYPE_CHECKING:
-    from pai_scheduler.engine.remote.certificates import Authority
+    from pai_scheduler.engine.swarm.certificates import Authority
     from pai_scheduler.engine.swarm.engine import SwarmEngine
 
 _MOST_HOME_GB = 1_000_000
@@ -99,12 +99,14 @@ def tunnel_servers(
 ) -> ConnectionServers:
     """Return the processes that carry connections to agents. `logging`: as in their settings."""
     settings = TunnelSettings(None if credentials is None else str(credentials), **logging)
-    return ConnectionServers("tunnel server", "pai_scheduler.tunnel_server", settings.to_line(), processes)
+    return ConnectionServers(
+        "tunnel server", "pai_scheduler.workers.tunnel_server", settings.to_line(), processes
+    )
 
 
 def authority(data_dir: Path) -> Authority:
     """Return who signs the certificates of this scheduler and its agents; StartError."""
-    from pai_scheduler.engine.remote.certificates import Authority
+    from pai_scheduler.engine.swarm.certificates import Authority
 
     return Authority(kept_secret(data_dir / _SECRET))
 
@@ -136,8 +138,8 @@ def make_engine(
     # the other engines do not need these libraries
     from pai_scheduler.engine.docker.engine import instance_mark
     from pai_scheduler.engine.docker.runtime import image_of_this_version
-    from pai_scheduler.engine.remote.tls import scheduler_tls
     from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine
+    from pai_scheduler.engine.swarm.tls import scheduler_tls
 
     own = authority(data_dir)
     runtime = options.runtime_image or image_of_this_version()

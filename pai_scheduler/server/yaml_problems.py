@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 #: What reading such a file raises; ValueError: text that is not UTF-8, a date that there is not (2026-13-01).
 UNREADABLE = (OSError, ValueError, yaml.YAMLError)

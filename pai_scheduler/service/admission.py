@@ -13,14 +13,11 @@ from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.events import Submitted
 from pai_scheduler.core.queries import Forecast, forecast, limit_errors, never_fits_reason
 from pai_scheduler.engine.protocol import Engine
-from pai_scheduler.execution.reader import Reader
-from pai_scheduler.execution.writer import Writer
-from pai_scheduler.inputs.permissions import find_missing, find_refused
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.parse import InvalidJobError, build_spec, checked_config, sound_part
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError, validate, warnings
-from pai_scheduler.notifications.notifications import Notifications
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import (
     RequestError,
     conflict,
@@ -30,7 +27,6 @@ from pai_scheduler.rest.errors import (
     storage_full,
     too_many_jobs,
 )
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.files import Files
 from pai_scheduler.store.records import SubmittedText
 from pai_scheduler.store.store import Store
@@ -38,8 +34,12 @@ from pai_scheduler.store.store import Store
 from .current_cluster import CurrentCluster
 from .dependencies import JobDependencies
 from .disk_room import DiskRoom
+from .input_permissions import find_missing, find_refused
 from .job_ids import JobIds
+from .notifications import Notifications
+from .reader import Reader
 from .taken_names import TakenNames
+from .writer import Writer
 
 _log = logging.getLogger(__name__)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from pai_scheduler.clock.clock import Clock
-from pai_scheduler.execution.writer import Writer
+from pai_scheduler.clock import Clock
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.store.store import Store
+
+from .writer import Writer
 
 _log = logging.getLogger(__name__)
 

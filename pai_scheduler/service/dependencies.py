@@ -8,13 +8,14 @@ from dataclasses import replace
 from pai_scheduler.core.dependencies import Dependency, never_satisfied, waits_for
 from pai_scheduler.core.model import Job
 from pai_scheduler.core.queries import Forecast
-from pai_scheduler.execution.reader import Reader
-from pai_scheduler.execution.writer import Writer
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.store.records import JobLinks
 from pai_scheduler.store.store import Store
+
+from .reader import Reader
+from .writer import Writer
 
 #: So many of those that wait for one job are shown with it: its page asks every two seconds.
 _MOST_DEPENDENTS = 100

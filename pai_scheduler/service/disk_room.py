@@ -10,10 +10,11 @@ from pathlib import Path
 from pai_scheduler.data_folder.room import least_free
 from pai_scheduler.engine.disk_watch import DiskWatch
 from pai_scheduler.engine.protocol import Engine
-from pai_scheduler.execution.writer import Writer
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.store.store import Store
+
+from .writer import Writer
 
 _log = logging.getLogger(__name__)
 

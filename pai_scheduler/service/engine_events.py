@@ -6,13 +6,13 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from pai_scheduler.clock.clock import Clock
+from pai_scheduler.clock import Clock
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.engine.protocol import Engine
-from pai_scheduler.execution.writer import Writer
 from pai_scheduler.monitoring.meters import Meters
 
 from .current_cluster import CurrentCluster
+from .writer import Writer
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from pai_scheduler.cluster.node import Node, NodeState
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.store.database import StoreError, Trouble
 
 #: Seconds that an answer of the database counts, and that it may take.

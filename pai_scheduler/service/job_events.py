@@ -10,10 +10,11 @@ from typing import Literal
 
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, JobEvent
-from pai_scheduler.execution.reader import Reader
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 from pai_scheduler.store.records import StoredJobEvent
 from pai_scheduler.store.store import Store
+
+from .reader import Reader
 
 _PAGE = 1000
 

@@ -8,13 +8,14 @@ from typing import Any
 from pai_scheduler.core.events import Reordered, StopRequested
 from pai_scheduler.core.model import Attempt, Job, State
 from pai_scheduler.core.queries import latest_end
-from pai_scheduler.execution.reader import Reader
-from pai_scheduler.execution.writer import Writer
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import forbidden, no_job
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.records import JobPosition, SubmittedText
 from pai_scheduler.store.store import Store
+
+from .reader import Reader
+from .writer import Writer
 
 
 class Jobs:

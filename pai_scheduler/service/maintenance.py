@@ -10,15 +10,15 @@ from contextlib import suppress
 
 from pai_scheduler.cluster.maintenance import Maintenance
 from pai_scheduler.core.events import NodesChanged
-from pai_scheduler.execution.writer import Writer
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.monitoring.meters import Meters
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters, no_maintenance, no_node
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.store import Store
 
 from .current_cluster import CurrentCluster
+from .writer import Writer
 
 _log = logging.getLogger(__name__)
 

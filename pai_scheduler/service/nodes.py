@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 from pai_scheduler.cluster.maintenance import in_words
 from pai_scheduler.cluster.node import Closing
 from pai_scheduler.core.events import NodesChanged
-from pai_scheduler.execution.writer import Writer
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.monitoring.meters import Meters
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import forbidden, invalid_parameters, no_node
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.store import Store
 
 from .current_cluster import CurrentCluster
+from .writer import Writer
 
 _log = logging.getLogger(__name__)
 

@@ -19,12 +19,12 @@ from pai_scheduler.core.queries import (
     queued_jobs,
     waiting_reason,
 )
-from pai_scheduler.execution.writer import Writer
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import no_virtual_cluster
-from pai_scheduler.security.principal import Principal
 
 from .start_estimates import StartEstimates
+from .writer import Writer
 
 #: Jobs of the core that are gone through before others' requests come between.
 _LOOKED_AT_ONCE = 2000

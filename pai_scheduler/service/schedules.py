@@ -10,19 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from pai_scheduler.execution.reader import Reader
-from pai_scheduler.execution.writer import Writer
-from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.job.validate import SpecError
-from pai_scheduler.rest.errors import (
-    RequestError,
-    forbidden,
-    invalid_parameters,
-    no_schedule,
-    too_many_schedules,
-)
-from pai_scheduler.schedules.cron import ScheduleError, next_time
-from pai_scheduler.schedules.schedule import (
+from pai_scheduler.i18n import Message, msg
+from pai_scheduler.job.cron import ScheduleError, next_time
+from pai_scheduler.job.schedule import (
     LONGEST_NAME,
     LastRun,
     Outcome,
@@ -32,14 +22,24 @@ from pai_scheduler.schedules.schedule import (
     is_schedule_name,
     run_name,
 )
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.job.validate import SpecError
+from pai_scheduler.principal import Principal
+from pai_scheduler.rest.errors import (
+    RequestError,
+    forbidden,
+    invalid_parameters,
+    no_schedule,
+    too_many_schedules,
+)
 from pai_scheduler.storage.errors import StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.store.store import Store
 
 from .admission import Admission
+from .reader import Reader
 from .schedule_folders import is_needed, uploaded_folder
+from .writer import Writer
 
 _log = logging.getLogger(__name__)
 

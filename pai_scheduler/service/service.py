@@ -8,27 +8,18 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pai_scheduler.clock.clock import Clock
+from pai_scheduler.clock import Clock
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.cluster.node import DiskSpace
 from pai_scheduler.core.events import SharesChanged, Tick
 from pai_scheduler.core.model import SubState
 from pai_scheduler.core.queries import NodeUse, node_uses
 from pai_scheduler.engine.protocol import Engine
-from pai_scheduler.execution.launcher import Launcher
-from pai_scheduler.execution.reader import Reader
-from pai_scheduler.execution.writer import Committed, Writer
-from pai_scheduler.inputs.identity import JobIdentities, storage_uris
-from pai_scheduler.inputs.prepare import JobInputs
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.monitoring.cluster_usage import ClusterUsage
 from pai_scheduler.monitoring.meters import Meters
-from pai_scheduler.notifications.notifications import Notifications
-from pai_scheduler.notifications.sender import Sender
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import no_ssh_authorization, no_storage
-from pai_scheduler.security.principal import Principal
-from pai_scheduler.ssh.authorization.authorization import SshAuthorization
-from pai_scheduler.ssh.authorization.key_storage import KeyFiles
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.storage.files import Files
 from pai_scheduler.store.store import Store, StoreError
@@ -41,14 +32,23 @@ from .dependencies import JobDependencies
 from .disk_room import DiskRoom
 from .engine_events import EngineEvents
 from .health import Health
+from .input_identity import JobIdentities, storage_uris
+from .inputs import JobInputs
 from .job_events import JobEvents
 from .jobs import Jobs
+from .launcher import Launcher
 from .maintenance import MaintenancePlan
 from .nodes import Nodes
+from .notifications import Notifications
 from .queues import Queues
+from .reader import Reader
 from .schedules import FindUser, Schedules
+from .sender import Sender
+from .ssh_access import SshAuthorization
+from .ssh_key_storage import KeyFiles
 from .tasks import Tasks
 from .virtual_clusters import VirtualClusters
+from .writer import Committed, Writer
 
 _log = logging.getLogger(__name__)
 #: From so many ended jobs is learned at a start.

@@ -11,15 +11,15 @@ from pai_scheduler.core.queries import gpu_memory_mb
 from pai_scheduler.engine.logs.growth import Follower, LogGrowth
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.protocol import Engine
-from pai_scheduler.execution.reader import Reader
-from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.monitoring.recorder import Recorder, Recording
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import no_attempt, no_task
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.store import Store
 
 from .job_events import JobEvents
+from .reader import Reader
+from .writer import Writer
 
 
 class Tasks:

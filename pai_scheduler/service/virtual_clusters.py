@@ -13,15 +13,15 @@ from pai_scheduler.cluster.usage import UsedLately
 from pai_scheduler.core.events import SharesChanged
 from pai_scheduler.core.model import Job
 from pai_scheduler.core.queries import VirtualClusterUse, virtual_cluster_uses
-from pai_scheduler.execution.reader import Reader
-from pai_scheduler.execution.writer import Writer
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError, conflicting_virtual_cluster, forbidden, no_virtual_cluster
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.store import Store
 
 from .admission import Admission
 from .current_cluster import CurrentCluster
+from .reader import Reader
+from .writer import Writer
 
 
 @dataclass(frozen=True, slots=True)

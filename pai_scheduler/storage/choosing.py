@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .errors import Problem, StorageError
 from .folder.storage import FolderStorage

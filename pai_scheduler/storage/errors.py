@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 
 class Problem(Enum):

@@ -11,9 +11,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.folders import CONTAINER, OUTPUT, PUBLIC, SHARED, folder_name
-from pai_scheduler.job.messages import msg
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 
 from .errors import Problem, StorageError
 from .names import StorageNames

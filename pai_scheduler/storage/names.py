@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .errors import Problem, StorageError
 from .path import StoragePath

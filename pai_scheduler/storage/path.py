@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .errors import Problem, StorageError
 

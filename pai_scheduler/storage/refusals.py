@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .errors import Problem, StorageError
 from .path import StoragePath

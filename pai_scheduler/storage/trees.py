@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.folders import CONTAINER, OUTPUT, PUBLIC, SHARED, folder_name
-from pai_scheduler.job.messages import msg
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 
 from .errors import Problem, StorageError
 from .path import StoragePath

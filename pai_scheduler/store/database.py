@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 #: Seconds until a PostgreSQL that is not there is given up, and ms until a connection that died silently is.
 _CONNECT_SECONDS, _SILENCE_MS = 5, 10_000

@@ -19,7 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .database import StoreError, open_database, store_error
 

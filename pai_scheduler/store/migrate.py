@@ -7,7 +7,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .database import StoreError
 from .tables import HEAD

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.rest.errors import RequestError, storage_damaged, storage_full, storage_unavailable
 
 from .database import StoreError, Trouble

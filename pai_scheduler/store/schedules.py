@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from pai_scheduler.schedules.schedule import LastRun, Outcome, Overlap, Schedule
+from pai_scheduler.job.schedule import LastRun, Outcome, Overlap, Schedule
 
 from . import rows
 from .changes import upsert

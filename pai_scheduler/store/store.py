@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from pai_scheduler.clock.clock import ClockMark
+from pai_scheduler.clock import ClockMark
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Closing
 from pai_scheduler.cluster.usage import Sharer, Usage

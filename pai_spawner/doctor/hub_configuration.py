@@ -14,7 +14,7 @@ from traitlets import TraitError
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from ..messages import msg
 

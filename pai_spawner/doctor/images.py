@@ -11,7 +11,7 @@ from docker import DockerClient
 from docker.errors import APIError, ContainerError, DockerException, ImageNotFound
 from requests.exceptions import RequestException
 
-from pai_scheduler.doctor.finding import Finding, good, note, wrong
+from pai_scheduler.server.doctor.finding import Finding, good, note, wrong
 
 from ..messages import msg
 from .hub_configuration import HubConfiguration

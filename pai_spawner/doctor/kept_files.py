@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from alembic.script import ScriptDirectory
 from sqlalchemy.exc import SQLAlchemyError
 
-from pai_scheduler.doctor.finding import Finding, good, note, wrong
+from pai_scheduler.server.doctor.finding import Finding, good, note, wrong
 
 from ..messages import msg
 from .hub_configuration import HubConfiguration

@@ -8,7 +8,7 @@ from typing import Any
 from jupyterhub.auth import DummyAuthenticator
 from jupyterhub.authenticators.shared import SharedPasswordAuthenticator
 
-from pai_scheduler.doctor.finding import Finding, good, note, wrong
+from pai_scheduler.server.doctor.finding import Finding, good, note, wrong
 
 from ..messages import msg
 from .hub_configuration import HubConfiguration, is_loopback

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from traitlets import TraitError
 from traitlets.config import Config
 
-from pai_scheduler.doctor.finding import Finding, good, note, wrong
+from pai_scheduler.server.doctor.finding import Finding, good, note, wrong
 
 from ..choices import Profile
 from ..messages import msg

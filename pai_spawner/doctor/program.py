@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pai_scheduler.doctor.finding import Finding, Verdict, lines, wrong
+from pai_scheduler.server.doctor.finding import Finding, Verdict, lines, wrong
 
 from ..messages import msg
 from .hub_configuration import ConfigurationError, read_configuration

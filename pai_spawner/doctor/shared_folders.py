@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from traitlets import TraitError
 
-from pai_scheduler.doctor.finding import Finding, good, note, wrong
+from pai_scheduler.server.doctor.finding import Finding, good, note, wrong
 
 from ..messages import msg
 from ..profiles import InvalidProfiles

@@ -13,7 +13,7 @@ from jinja2.runtime import Context
 from jupyterhub._data import DATA_FILES_PATH
 from jupyterhub.app import JupyterHub
 
-from pai_scheduler.job.messages import choose_locale, translate, translate_counted
+from pai_scheduler.i18n import choose_locale, translate, translate_counted
 
 from .servers import ServerView, view_of, views_of
 from .words import catalogue, translated_template, translated_words

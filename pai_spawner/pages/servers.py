@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from pai_scheduler.client.forecast_words import starts_in
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import JobDetail
 
 from ..ending import Ending, now_ms

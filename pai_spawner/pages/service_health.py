@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from ..messages import msg
 from ..service_state import ServiceState, ask, asking

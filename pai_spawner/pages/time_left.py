@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import httpx
 import msgspec
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import JobDetail
 from pai_scheduler.rest.sessions import SessionInfo
 

@@ -15,7 +15,7 @@ from importlib import resources
 
 from babel.messages.pofile import read_po
 
-from pai_scheduler.job.messages import LOCALES
+from pai_scheduler.i18n import LOCALES
 
 PACKAGE = "pai_spawner.pages"
 #: Looks a run of words up: what to write for it in the template.

@@ -11,7 +11,7 @@ from jupyterhub.services.auth import HubOAuthenticated
 from tornado.web import HTTPError, RequestHandler
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.job.messages import Message, choose_locale
+from pai_scheduler.i18n import Message, choose_locale
 
 from ..messages import msg
 from .hub import HubClient, HubError

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import aiohttp
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import JobDetail
 
 from ..following import address_of, reach

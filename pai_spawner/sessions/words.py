@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from ..messages import counted, msg
 from .decide import Cause, Decision

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, JobEvent
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.store.store import Store
 

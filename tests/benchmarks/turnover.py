@@ -21,8 +21,8 @@ from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
 from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.execution.garbage import collect_in_small_steps
 from pai_scheduler.job.spec import TaskRole
+from pai_scheduler.service.garbage import collect_in_small_steps
 
 from .checker import Held, faults
 from .numpy_scan import NumpyScan

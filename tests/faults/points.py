@@ -36,10 +36,10 @@ from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.process.spawn import Spawner
 from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import Gang, Launch
-from pai_scheduler.execution.launcher import Launcher
-from pai_scheduler.inputs.cache import FolderCache
-from pai_scheduler.inputs.prepare import JobInputs
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.service.input_cache import FolderCache
+from pai_scheduler.service.inputs import JobInputs
+from pai_scheduler.service.launcher import Launcher
 from pai_scheduler.service.service import Service
 from pai_scheduler.store.store import Store
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.clock.clock import Clock
+from pai_scheduler.clock import Clock
 from pai_scheduler.core import retry
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import Engine, EngineEvent
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 from pai_scheduler.service.service import Service
 from pai_scheduler.store.store import Store
 from tests.testbed.fixtures import provide

@@ -20,7 +20,7 @@ from tests.testbed.web_server import WebServer
 PATIENCE = 90_000
 #: What Chromium makes of a request while a container that starts or ends changes this machine's networks.
 _NETWORK_CHANGED = "ERR_NETWORK_CHANGED"
-APPLICATION = Path(__file__).parents[1] / "labextension" / "port_application.py"
+APPLICATION = Path(__file__).parents[1] / "labextension" / "tasks" / "port_application.py"
 _ECHO = """\
 (address) => new Promise((done, failed) => {
     const socket = new WebSocket(address);

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.clock.clock import Clock
+from pai_scheduler.clock import Clock
 from pai_scheduler.cluster.definition import Definition, parse_definition
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.service.service import Service
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store

@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from pai_scheduler.cluster.placement import PORT_RANGE
-from tests.scheduler.ssh.authorization.house import ALICE, open_house
+from tests.scheduler.service.house import ALICE, open_house
 
 
 async def test_a_gang_starts_at_once_on_ports_that_no_other_program_holds(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.rest.cluster import AvailableAmounts
 from pai_scheduler.rest.models import JobLimits, Validation
 from pai_spawner.answers import Answer, answer_to, refusal, unreachable, wrong_options

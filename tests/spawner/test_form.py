@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.rest.cluster import AvailableAmounts
 from pai_spawner.answers import Answer, wrong_options
 from pai_spawner.choices import Offer, Policy, Problem

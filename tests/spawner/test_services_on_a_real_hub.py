@@ -15,7 +15,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from tests.hub import PATIENCE, Hub, open_hub, wait_for
-from tests.labextension import port_application
+from tests.labextension.tasks import port_application
 
 APPLICATION = str(Path(port_application.__file__))
 #: It reads its port from the environment, as the labels of a job's ports have it.

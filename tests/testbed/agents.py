@@ -20,10 +20,10 @@ from typing import Any
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
 
-from pai_scheduler.agent.app import make_app
-from pai_scheduler.agent.folders import Folders
-from pai_scheduler.agent.host import EngineHost
 from pai_scheduler.cluster.node import DiskSpace, Node
+from pai_scheduler.engine.agent.app import make_app
+from pai_scheduler.engine.agent.folders import Folders
+from pai_scheduler.engine.agent.host import EngineHost
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.protocol import (
     EndCause,
@@ -36,9 +36,9 @@ from pai_scheduler.engine.protocol import (
     Started,
     Usage,
 )
-from pai_scheduler.engine.remote.messages import MOST_BYTES, Open
-from pai_scheduler.engine.remote.tls import agent_tls
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.engine.swarm.protocol import MOST_BYTES, Open
+from pai_scheduler.engine.swarm.tls import agent_tls
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 
 #: the signal by which all tasks are told to end

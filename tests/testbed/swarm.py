@@ -23,7 +23,7 @@ from pathlib import Path
 
 import docker
 
-from pai_scheduler.engine.remote.certificates import Authority
+from pai_scheduler.engine.swarm.certificates import Authority
 from tests.testbed.docker import client, info
 from tests.testbed.machine import CannotError, apt_install
 
@@ -85,7 +85,7 @@ class Node:
         """Start its agent; returns when it listens."""
         self._start(
             "agent",
-            *(sys.executable, "-m", "pai_scheduler.agent"),
+            *(sys.executable, "-m", "pai_scheduler.engine.agent"),
             *("--listen", self.address, "--port", str(port)),
             *("--folder", str(self.folder / "agent")),
             *("--credentials", str(self._swarm.agent_credentials)),

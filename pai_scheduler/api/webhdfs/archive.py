@@ -8,8 +8,8 @@ import zipfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from datetime import UTC, datetime
 
-from pai_scheduler.job.messages import msg
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.i18n import msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.path import StoragePath

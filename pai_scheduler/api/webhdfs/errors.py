@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.rest.webhdfs import RefusalAnswer
 from pai_scheduler.storage.errors import Problem, StorageError

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from tornado.web import stream_request_body
 
 from pai_scheduler.api.base_handlers import ApiHandler, HandlerContext
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 from pai_scheduler.storage.files import Files
 
 from .answers import listing_pieces

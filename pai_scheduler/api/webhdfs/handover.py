@@ -21,9 +21,9 @@ from tornado.iostream import IOStream
 
 from pai_scheduler.api.answering import failure
 from pai_scheduler.api.auth import token_or_password
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Principal
 
 from .parameters import Parameters
 from .request import TRANSFERS, scope_of

@@ -10,9 +10,9 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.path import StoragePath

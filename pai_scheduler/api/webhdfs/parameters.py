@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.storage.path import StoragePath
 

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 from pai_scheduler.storage.path import StoragePath
 
 #: Seconds for which a ticket is good. What has begun by then goes on.

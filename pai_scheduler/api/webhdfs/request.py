@@ -15,10 +15,10 @@ from tornado.iostream import StreamClosedError
 
 from pai_scheduler.api.answering import AnsweringHandler
 from pai_scheduler.api.server import scheme
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.rest.webhdfs import RefusalAnswer
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.path import StoragePath

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_scheduler.client.storage.code import generate_name
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.own_packages import OwnPackages
 
 from .errors import CallError

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from pai_scheduler.client.blocking import Conversation, start
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.after import read_entries
-from pai_scheduler.job.messages import msg
 
 from .demand import Demand
 from .errors import NotSendableError

@@ -13,8 +13,8 @@ from pai_scheduler.client.rest import ApiError, UnreachableError
 from pai_scheduler.client.storage.code import CodeSettings, plan
 from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.client.storage.upload import upload_files
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.environment import storage_uris
-from pai_scheduler.job.messages import msg
 from pai_scheduler.job.parse import build_spec, config_of
 
 from .demand import Demand, make_job

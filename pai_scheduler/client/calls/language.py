@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from pai_scheduler.job.messages import choose_locale
+from pai_scheduler.i18n import choose_locale
 
 
 def environment_locale() -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_scheduler.client.storage.transfer import amount
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .errors import CallError, RemoteTraceback
 

@@ -18,7 +18,7 @@ import cloudpickle
 
 from pai_scheduler.client.storage.code_settings import LARGEST_MB
 from pai_scheduler.client.storage.transfer import amount
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from . import runner
 from .errors import NotSendableError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .job import Change, Task
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from pai_scheduler.client.blocking import start
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .job import Change
 from .outcome import Outcome

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from pai_scheduler.client.rest import ApiError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .ending import last_words
 from .files import read_job_file

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pai_scheduler.client.rest import ApiError, Client
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.rest.models import JobDetail
 
 from .tables import printable

@@ -8,7 +8,7 @@ from pai_scheduler.client.ssh.sftp import RemoteFileError
 from pai_scheduler.client.storage.code import CodeError, SubmitRefusedError
 from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.client.storage.transfer import LocalFileError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .files import FileError
 from .session import REFUSED, complain

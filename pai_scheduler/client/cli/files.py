@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.jsontext import JsonTextError, loads_jsonc
-from pai_scheduler.job.messages import Message, msg
 
 
 class FileError(Exception):

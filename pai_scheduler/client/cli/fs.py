@@ -13,7 +13,7 @@ from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.client.storage.models import FileInfo
 from pai_scheduler.client.storage.transfer import amount, side_by_side
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .session import OK, REFUSED, CliSession
 from .tables import moment, printable, table

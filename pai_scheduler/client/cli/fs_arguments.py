@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 PATHS = msg(
     "paths: /alice/x, x in your own folder, $PAI_DEFAULT_FS_URI/x, or a whole URI of the storage\n"

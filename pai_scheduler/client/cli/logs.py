@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import BinaryIO
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.rest.log_position import STAMP_LENGTH, LogPart
 
 #: How long (seconds) a followed log waits for a scheduler that is being restarted, and how often it asks.

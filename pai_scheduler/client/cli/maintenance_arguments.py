@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import datetime
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 
 def add_maintenance(parser: argparse.ArgumentParser, common: argparse.ArgumentParser, locale: str) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pai_scheduler.job.messages import choose_locale
+from pai_scheduler.i18n import choose_locale
 
 from .arguments import make_parser
 

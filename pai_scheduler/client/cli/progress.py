@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from pai_scheduler.client.storage.transfer import Tell, TransferProgress
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .tables import printable
 

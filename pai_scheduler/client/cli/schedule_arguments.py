@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 
 def add_schedules(

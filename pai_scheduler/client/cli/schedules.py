@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any, Literal
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.schedules import (
     ScheduleInfo,
     ScheduleRun,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .tables import printable_lines
 

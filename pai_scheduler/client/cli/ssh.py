@@ -15,7 +15,7 @@ import asyncssh
 from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.client.ssh.process import Pty, Sink, StandardStreams, run
 from pai_scheduler.client.ssh.task_lookup import TaskAddress, find_way, find_ways
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .session import NO_WAY, CliSession
 from .tables import printable_lines

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Protocol
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 _PATHS = msg(
     "A path in a task is NAME:path, or NAME/worker-0:path; one that does not begin with / begins where\n"

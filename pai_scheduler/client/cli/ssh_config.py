@@ -23,7 +23,7 @@ from pai_scheduler.client.ssh.openssh_config import (
     word_of,
 )
 from pai_scheduler.client.storage.transfer import side_by_side
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.ssh.keys.login_name import LoginName
 
 from .session import OK, CliSession

@@ -17,7 +17,7 @@ from pai_scheduler.client.ssh.sftp import attributes, files_of, is_folder
 from pai_scheduler.client.ssh.task_lookup import find_way
 from pai_scheduler.client.ssh.upload import upload
 from pai_scheduler.client.storage.transfer import LocalFileError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .progress import shown_progress
 from .session import CliSession

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pai_scheduler.client.storage.transfer import LocalFileError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 #: What `Include` of OpenSSH finds beside the file it stands in.
 _INCLUDE = "Include pai/config"

@@ -17,7 +17,7 @@ from pai_scheduler.client.ssh.connection import RemoteError, connect
 from pai_scheduler.client.ssh.forward import keep_open, listening
 from pai_scheduler.client.ssh.shared_connection import SharedConnection
 from pai_scheduler.client.ssh.task_lookup import TaskAddress, find_way, is_task_name, why_nothing_runs
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .session import CliSession
 from .tables import printable_lines

@@ -11,7 +11,7 @@ import asyncssh
 
 from pai_scheduler.client.ssh.connection import gateway_of
 from pai_scheduler.client.storage.transfer import LocalFileError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.rest.models import SshContainer, SshInfo
 
 from .session import OK, CliSession

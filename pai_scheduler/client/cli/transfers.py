@@ -13,7 +13,7 @@ from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.download import download
 from pai_scheduler.client.storage.transfer import TransferResult, amount
 from pai_scheduler.client.storage.upload import upload
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .fs import storage_path
 from .progress import shown_progress

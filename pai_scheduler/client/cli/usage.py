@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from pai_scheduler.client.rest import Client, UnreachableError
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.models import TaskMetrics
 
 from .logs import Patience

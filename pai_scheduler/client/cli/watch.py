@@ -6,7 +6,7 @@ import json
 import sys
 
 from pai_scheduler.client.rest import Client, UnreachableError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .logs import Patience, pick_task
 from .tables import moment, printable, printable_lines

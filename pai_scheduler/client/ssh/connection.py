@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import asyncssh
 
 from pai_scheduler.client.rest import Client
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.models import SshGateway
 
 #: Seconds until a gateway that does not answer is given up, and after which a silent one is asked for a sign.

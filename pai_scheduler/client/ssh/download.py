@@ -16,7 +16,7 @@ from pai_scheduler.client.storage.local_tree import changed
 from pai_scheduler.client.storage.placing import write_at
 from pai_scheduler.client.storage.receiving import RemoteFile, receive, receive_tree
 from pai_scheduler.client.storage.transfer import LeftOut, Tell, TransferResult, side_by_side
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .sftp import PIECE, PIECES, RemoteFileError, about, attributes, is_file, is_folder, offsets
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 import asyncssh
 
 from pai_scheduler.client.rest import UnreachableError
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .connection import RemoteError, UnreachableGatewayError
 from .shared_connection import SharedConnection

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import asyncssh
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .connection import RemoteError
 

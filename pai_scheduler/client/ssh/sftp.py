@@ -9,7 +9,7 @@ import asyncssh
 from asyncssh import SFTPClient
 
 from pai_scheduler.client.storage.transfer import OneFileError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .connection import RemoteError
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import asyncssh
 
 from pai_scheduler.client.rest import ApiError, Client
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.models import SshContainer, SshInfo
 from pai_scheduler.ssh.keys.login_name import LoginName
 

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, suppress
 
 import asyncssh
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .shared_connection import OpenConnection, SharedConnection
 

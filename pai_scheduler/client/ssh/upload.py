@@ -35,7 +35,7 @@ from pai_scheduler.client.storage.transfer import (
     part_name,
     side_by_side,
 )
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .sftp import PIECE, PIECES, RemoteFileError, about, attributes, is_file, is_folder, make_folder, offsets
 

@@ -18,7 +18,7 @@ import httpx
 from pai_scheduler.client.connections import Connections
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.client.trust import trusted_by
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.rest.address import DEFAULT_URL
 from pai_scheduler.rest.webhdfs import BooleanAnswer, ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 
 from pai_scheduler.client.rest import UnreachableError
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 
 class FilesError(Exception):

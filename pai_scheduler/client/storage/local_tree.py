@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .transfer import LeftOut, LocalFileError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .transfer import LocalFileError
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from pai_scheduler.client.rest import UnreachableError
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 from .errors import FilesError
 

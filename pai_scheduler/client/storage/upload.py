@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pai_scheduler.client.rest import UnreachableError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .client import FilesClient
 from .errors import FilesError

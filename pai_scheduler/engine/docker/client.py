@@ -14,7 +14,7 @@ from docker.errors import DockerException, NotFound
 from docker.models.containers import Container
 
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 from .connection import DEFAULT_HOST, check_socket, check_version, silent_daemon
 

@@ -25,7 +25,7 @@ import aiohttp
 from aiodocker.containers import DockerContainer
 
 from pai_scheduler.engine.protocol import EngineError, RegistryLogin
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 #: Docker 19.03: the first with device requests, which GPUs need.

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pai_scheduler.engine.protocol import Launch
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 
 from .disk import LABEL_STORAGE

@@ -14,7 +14,7 @@ import aiodocker
 from pai_scheduler.cluster.shared_folders import SharedMount
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.engine.protocol import Launch
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .archive import file_entries, folder_entry, stream, tree_entries
 from .connection import DaemonUnreachableError, DockerApi

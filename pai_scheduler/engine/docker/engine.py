@@ -25,7 +25,7 @@ from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
 from pai_scheduler.engine.machine import disk_space
 from pai_scheduler.engine.protocol import EngineError, Gang, Launch, SshEndpoint, Usage
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 
 from .connection import DaemonUnreachableError, DockerApi

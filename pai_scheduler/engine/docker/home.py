@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.folders import volume_part
-from pai_scheduler.job.messages import Message, msg
 
 #: Docker's own kind of volumes, the only one of which it is known how they are limited.
 _DRIVER = "local"

@@ -14,7 +14,7 @@ import aiodocker
 
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.engine.protocol import RegistryLogin
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .image_names import login_for, registry_of
 

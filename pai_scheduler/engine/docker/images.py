@@ -18,7 +18,7 @@ import aiodocker
 
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.engine.protocol import RegistryLogin
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .connection import DaemonUnreachableError, DockerApi, answered
 from .container import is_image_name

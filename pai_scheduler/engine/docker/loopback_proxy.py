@@ -13,7 +13,7 @@ import logging
 import socket
 
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 MOST_CONNECTIONS = 2048
 _CONNECT_SECONDS = 10.0

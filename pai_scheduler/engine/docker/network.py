@@ -17,7 +17,7 @@ from typing import Any
 import aiodocker
 
 from pai_scheduler.engine.protocol import EngineError, Gang
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 
 from .connection import DockerApi

@@ -18,7 +18,7 @@ from typing import Any
 import aiodocker
 from aiodocker.volumes import DockerVolume
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .connection import DaemonUnreachableError, DockerApi
 

@@ -16,7 +16,7 @@ from typing import Any
 import aiodocker
 
 from pai_scheduler.engine.protocol import NoSshEndpointError, SshEndpoint
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 
 from .connection import DaemonUnreachableError, DockerApi, answered

@@ -18,7 +18,7 @@ from pai_scheduler.engine.disk_meter import is_beyond, size_of
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.notices import log_lost, log_shortened, process_killed
 from pai_scheduler.engine.protocol import Launch
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 
 from .container_use import ContainerProcess

@@ -42,7 +42,7 @@ from pai_scheduler.engine.protocol import (
     Started,
     Usage,
 )
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.own_packages import OwnPackages
 

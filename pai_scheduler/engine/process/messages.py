@@ -7,7 +7,7 @@ import os
 
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.engine.disk_meter import filled_the_disk
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 from .task_folder import Failure, Record
 

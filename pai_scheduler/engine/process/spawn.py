@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from pai_scheduler.engine.protocol import NoSshEndpointError, SshEndpoint
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 
 from . import ssh_server

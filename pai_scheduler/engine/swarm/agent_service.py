@@ -1,7 +1,7 @@
 """Brings the agent to every node of a Swarm: a global service, with its credentials as a secret of the Swarm.
 
-The service's own container only starts the agent's beside itself (`agent/launch.py`), for two reasons: Swarm
-gives its services no GPUs, and ends them on a node that is drained, where tasks may still be running.
+The service's own container only starts the agent's beside itself (`engine/agent/launch.py`), for two reasons:
+Swarm gives its services no GPUs, and ends them on a node that is drained, where tasks may still be running.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from docker.types import Mount, RestartPolicy, SecretReference, ServiceMode, Upd
 
 from pai_scheduler.engine.docker.client import ERRORS, docker_client
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.engine.remote.certificates import Authority
-from pai_scheduler.engine.remote.defaults import AGENT_PORT
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
+
+from .certificates import Authority
+from .defaults import AGENT_PORT
 
 SERVICE = "pai-agent"
 _PLAN, _AUTHORITY, _MADE = "pai.plan", "pai.authority", "pai.made"
@@ -98,7 +99,7 @@ def _spec(plan: AgentPlan, secret: Secret, fingerprint: str) -> dict[str, Any]:
     return {
         "image": plan.image,
         "name": SERVICE,
-        "command": ["python3", "-m", "pai_scheduler.agent.launch"],
+        "command": ["python3", "-m", "pai_scheduler.engine.agent.launch"],
         "env": [
             f"PAI_AGENT_PORT={plan.port}",
             f"PAI_AGENT_FOLDER={plan.folder}",

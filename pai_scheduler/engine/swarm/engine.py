@@ -38,17 +38,17 @@ from pai_scheduler.engine.protocol import (
     SshEndpoint,
     Usage,
 )
-from pai_scheduler.engine.remote.connection import AgentConnection
-from pai_scheduler.engine.remote.defaults import AGENT_PORT, PATIENCE_SECONDS
-from pai_scheduler.engine.remote.engine import RemoteEngine
-from pai_scheduler.engine.remote.far_end import TunnelServers
-from pai_scheduler.engine.remote.session import lost_node
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 
+from .connection import AgentConnection
+from .defaults import AGENT_PORT, PATIENCE_SECONDS
+from .far_end import TunnelServers
 from .membership import SwarmNode, check_manager, list_nodes
 from .network_holders import NetworkHolders
+from .node_engine import RemoteEngine
 from .overlay_networks import OVERLAY_POOL, OverlayNetworks
+from .session import lost_node
 
 #: How many networks across nodes are made in advance.
 SPARE_OVERLAYS = 1

@@ -8,9 +8,8 @@ from typing import Any
 
 from docker import DockerClient
 
-from pai_scheduler.engine.remote.defaults import ENDS
-
 from .agent_service import SERVICE
+from .defaults import ENDS
 from .everywhere import last_words
 from .membership import check_manager
 

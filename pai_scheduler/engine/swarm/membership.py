@@ -9,7 +9,7 @@ from typing import Any
 from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.engine.docker.connection import DockerApi
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 #: (Docker Engine API, NodeSpec.Availability)
 _AVAILABILITY = {"active": NodeState.READY, "pause": NodeState.PAUSED, "drain": NodeState.DRAINED}

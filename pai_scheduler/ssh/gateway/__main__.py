@@ -10,7 +10,7 @@ import socket
 import sys
 from functools import partial
 
-from pai_scheduler.monitoring import logging_setup
+from pai_scheduler import logging_config
 
 from .server import Server
 from .settings import GatewaySettings
@@ -22,7 +22,7 @@ def main() -> int:
     if not line:
         return 0
     settings = GatewaySettings.from_line(line)
-    logging_setup.set_up(settings.log_level, settings.log_format)
+    logging_config.set_up(settings.log_level, settings.log_format)
     # it says each step of each login, and `info` is for what administrators read
     logging.getLogger("asyncssh").setLevel(logging.WARNING)
     for chatty in ("httpx", "httpcore"):

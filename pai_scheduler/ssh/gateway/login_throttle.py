@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pai_scheduler.security.throttle import GuessThrottle, PerAddressLimit, place
+from pai_scheduler.rate_limit import GuessThrottle, PerAddressLimit, place
 
 #: lines in the log for one address and minute; the rest is counted
 _MOST_LINES, _LINES_SECONDS = 5, 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Protocol
 
-from pai_scheduler.security.throttle import place
+from pai_scheduler.rate_limit import place
 
 #: how many may be there before they have logged in, from one place and in all, in one process
 MOST_OF_A_PLACE, MOST = 100, 400

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import asyncssh
 
-from pai_scheduler.job.messages import choose_locale
+from pai_scheduler.i18n import choose_locale
 
 from .messages import Kind
 from .relay import PACKET_BYTES, ChannelEnd, PeerConnection

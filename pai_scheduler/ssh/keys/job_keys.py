@@ -15,7 +15,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from pai_scheduler.security.secret_file import kept_secret
+from pai_scheduler.data_folder.secret_file import kept_secret
 
 #: pairs that are kept rather than made again
 _KEPT = 4096

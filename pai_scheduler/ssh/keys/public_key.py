@@ -13,7 +13,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 #: Bits of the shortest RSA key that is taken.
 _LEAST_RSA_BITS = 2048

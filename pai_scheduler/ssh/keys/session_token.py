@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 
 #: How it was proved: the key of one job, a key that the user registered, or a token.
 Proof = Literal["job", "key", "token"]

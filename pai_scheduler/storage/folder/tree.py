@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import FileStatus, Listing, Summary

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import requests
 import urllib3
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.refusals import closing

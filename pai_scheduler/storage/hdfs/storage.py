@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager, suppress
 
 import requests
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Checksum, FileStatus, Listing, OpenFile, Summary

@@ -19,7 +19,7 @@ from traitlets.config import Config
 
 from pai_labextension.kernels.kernel_job import KernelJob
 from pai_labextension.kernels.manager import JobKernelsManager
-from pai_labextension.task_connections import TaskConnections
+from pai_labextension.tasks.connections import TaskConnections
 from pai_scheduler.client.rest import Client
 from tests.testbed.notebook import PATIENCE, Notebook, connected
 from tests.testbed.warm import WarmScheduler

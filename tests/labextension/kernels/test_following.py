@@ -10,9 +10,9 @@ import pytest
 
 from pai_labextension.kernels.ending import Ending
 from pai_labextension.kernels.following import JobFollower
-from pai_labextension.task_connections import TaskConnections
+from pai_labextension.tasks.connections import TaskConnections
 from pai_scheduler.client.rest import ApiError, Client
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from tests.labextension.kernels.conftest import PATIENCE, stop_all
 from tests.testbed.warm import WarmScheduler
 

@@ -13,7 +13,7 @@ from pai_labextension.kernels.offering import offered, title
 from pai_labextension.kernels.service import KernelService
 from pai_labextension.kernels.settings import PAIKernels
 from pai_scheduler.client.rest import ApiError, UnreachableError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from tests.testbed.warm import WarmScheduler
 
 P100 = Choice("1-p100", msg("{count} × {type}", count=1, type="P100"), {})

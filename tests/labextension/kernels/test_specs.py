@@ -15,7 +15,7 @@ from pai_labextension.kernels import offering
 from pai_labextension.kernels.choices import Choice
 from pai_labextension.kernels.specs import PROVISIONER, JobKernelSpecs
 from pai_scheduler.client.rest import UnreachableError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 P100 = Choice("1-p100", msg("{count} × {type}", count=1, type="P100"), {"gpus": 1, "gpu_type": "P100"})
 NAME = "pai-python3-1-p100"

@@ -7,7 +7,7 @@ from typing import Any
 
 from pai_labextension.widgets.envs import EnvList
 from pai_labextension.widgets.language import Language
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 
 class Rows:

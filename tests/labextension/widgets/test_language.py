@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pai_labextension.widgets.language import Language, default_locale
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 
 @pytest.fixture(autouse=True)

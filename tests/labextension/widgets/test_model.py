@@ -7,7 +7,7 @@ from typing import Any
 
 from pai_labextension.widgets.json_edit import ABSENT
 from pai_labextension.widgets.model import JobModel, text_of
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 
 JOB: dict[str, Any] = {
     "jobName": "a",

@@ -25,15 +25,15 @@ from pai_scheduler.api.server import STREAMED, serve
 from pai_scheduler.api.webhdfs.handover import Transfer, TransferHandover
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.engine.process.engine import ProcessEngine
-from pai_scheduler.file_server.messages import Report
-from pai_scheduler.file_server.server import FileServer
-from pai_scheduler.inputs.identity import JobIdentities
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 from pai_scheduler.server import file_servers
+from pai_scheduler.service.input_identity import JobIdentities
 from pai_scheduler.service.service import Service
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store
+from pai_scheduler.workers.file_server.messages import Report
+from pai_scheduler.workers.file_server.server import FileServer
 from tests.testbed.scheduler import clean_environ
 
 TOKENS = """{

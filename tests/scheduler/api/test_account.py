@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client
+from pai_scheduler.rate_limit import LONGEST_PAUSE, GuessThrottle
 from pai_scheduler.rest.models import UserInfo
-from pai_scheduler.security.throttle import LONGEST_PAUSE, GuessThrottle
-from tests.scheduler.ssh.authorization.house import open_house
+from tests.scheduler.service.house import open_house
 
 
 async def test_the_service_tells_what_it_is(alice: Client) -> None:

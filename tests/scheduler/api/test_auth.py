@@ -17,8 +17,8 @@ from pai_scheduler.api.auth import (
     read_tokens,
     token_or_password,
 )
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Principal
 
 
 def _write(path: Path, content: object) -> Path:

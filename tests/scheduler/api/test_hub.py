@@ -9,8 +9,8 @@ import pytest
 
 from pai_scheduler.api.hub import HubTokens
 from pai_scheduler.client.rest import ApiError, Client
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.models import UserInfo
-from pai_scheduler.security.principal import Principal
 from tests.testbed.hub import RunningHub
 from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 

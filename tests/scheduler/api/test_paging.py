@@ -19,9 +19,9 @@ from pai_scheduler.api.listing import SLICE
 from pai_scheduler.api.present import Presenter
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, JobEvent, State, SubState
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.job.parse import parse_job
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.store.store import Store
 from tests.scheduler.api.gateway import Gateway, open_gateway

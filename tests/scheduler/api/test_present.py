@@ -7,11 +7,11 @@ from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.node import Gpu, Node, NodeState
 from pai_scheduler.core.model import Attempt, Job, State, SubState, Task, Verdict
 from pai_scheduler.core.queries import NodeUse
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.exits import exit_spec
-from pai_scheduler.job.messages import msg
 from pai_scheduler.job.spec import JobSpec, TaskRole
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 
 PRESENTER = Presenter("en", "http://x/api/v1")
 SPEC = JobSpec("j", "image", (TaskRole("a~b", "true", task_number=2), TaskRole("c", "true")))

@@ -10,7 +10,7 @@ import pytest
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.ssh.keys.job_keys import KeyPair
 from tests.scheduler.conftest import checked
-from tests.scheduler.ssh.authorization.house import House, open_house
+from tests.scheduler.service.house import House, open_house
 
 
 def key(number: int) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from tests.scheduler.ssh.authorization.house import House, open_house
+from tests.scheduler.service.house import House, open_house
 from tests.testbed.answers import check_answer
 
 JOB = "/user/alice/jobs/one"

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.scheduler.ssh.authorization.house import House, open_house
+from tests.scheduler.service.house import House, open_house
 
 
 @pytest.fixture

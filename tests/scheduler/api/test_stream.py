@@ -14,10 +14,10 @@ import pytest
 from pai_scheduler.api import logs, stream
 from pai_scheduler.api.auth import TokensFile
 from pai_scheduler.engine.logs.growth import LogGrowth
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Principal
-from tests.scheduler.ssh.authorization.house import House, open_house
+from tests.scheduler.service.house import House, open_house
 
 
 async def _read_to_the_end(house: House, path: str, begun: asyncio.Event) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from pai_scheduler.api.streams import Streams
 from pai_scheduler.client.rest import ApiError, Client
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Principal
 from tests.testbed.scheduler import CLUSTER, RunningScheduler, StartScheduler, hello_job
 
 

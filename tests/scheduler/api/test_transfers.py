@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from pai_scheduler.api.transfers import TransferLimit
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Principal
 
 ALICE = Principal("alice")
 

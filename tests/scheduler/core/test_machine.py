@@ -7,7 +7,7 @@ from pai_scheduler.core.events import Ended, Notice, Noticed, PortsTaken
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.states import FOLLOWS
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.core.world import (
     EndCause,

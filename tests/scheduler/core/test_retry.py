@@ -4,7 +4,7 @@ import pytest
 
 from pai_scheduler.core.model import State, SubState, Verdict
 from pai_scheduler.core.retry import retry_after
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from tests.scheduler.core.world import (
     EndCause,
     LaunchAttempt,

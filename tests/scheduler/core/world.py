@@ -38,7 +38,7 @@ from pai_scheduler.core.instructions import (
 from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.model import Attempt, Job, JobEvent, State, Task
 from pai_scheduler.core.queries import Forecast, forecast
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef

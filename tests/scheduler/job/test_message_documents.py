@@ -7,8 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.job.message_documents import message_document, read_message
-from pai_scheduler.job.messages import Message, counted, msg
 
 VALUES = st.none() | st.booleans() | st.integers() | st.text()
 PLAIN = st.builds(msg, st.text(st.characters(exclude_characters="{}")))

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pai_scheduler.i18n import LOCALES
 from pai_scheduler.job.jsontext import loads_jsonc
-from pai_scheduler.job.messages import LOCALES
 from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import MAX_ERRORS, validate, warnings

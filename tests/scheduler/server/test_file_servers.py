@@ -7,9 +7,9 @@ import argparse
 import pytest
 
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.file_server.messages import Answered, Sent
 from pai_scheduler.monitoring.monitor import Monitor
 from pai_scheduler.server.file_servers import check_options, count
+from pai_scheduler.workers.file_server.messages import Answered, Sent
 
 
 @pytest.mark.parametrize("processes", [None, 1, 64])

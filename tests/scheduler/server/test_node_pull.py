@@ -17,7 +17,7 @@ import docker
 import msgspec
 import pytest
 
-from pai_scheduler.agent.pull import PullProgress
+from pai_scheduler.engine.agent.pull import PullProgress
 from pai_scheduler.engine.swarm.everywhere import Outcome
 from pai_scheduler.server import node_pull
 from pai_scheduler.server.main import main

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.notifications.mail import Mails
 from pai_scheduler.server.notifications import open_notifications
 from pai_scheduler.server.options import make_parser
+from pai_scheduler.service.mail import Mails
 
 
 def test_nothing_is_opened_unless_an_administrator_says_so() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.cluster.definition import Definition
-from pai_scheduler.connection_servers.supervisor import ConnectionServers
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.swarm.engine import SwarmEngine
 from pai_scheduler.server import swarm_nodes
 from pai_scheduler.server.main import main
 from pai_scheduler.server.options import make_parser
+from pai_scheduler.workers.supervisor import ConnectionServers
 
 
 def options(*arguments: str) -> argparse.Namespace:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pai_scheduler.clock.clock import ClockMark
-from pai_scheduler.execution.writer import Writer
+from pai_scheduler.clock import ClockMark
 from pai_scheduler.service.clock_keeper import Timekeeper
+from pai_scheduler.service.writer import Writer
 from pai_scheduler.store.store import Store
-from tests.scheduler.clock.machine import HOUR, NOON, Machine
 from tests.scheduler.core.world import World
+from tests.scheduler.machine import HOUR, NOON, Machine
 from tests.scheduler.making import make_role
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from pai_scheduler.engine import disk_watch
 from pai_scheduler.engine.process.engine import ProcessEngine
-from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.service import disk_room
 from pai_scheduler.service.disk_room import DiskRoom
+from pai_scheduler.service.writer import Writer
 from pai_scheduler.store.store import Store
 
 MB = 2**20

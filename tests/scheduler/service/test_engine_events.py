@@ -13,11 +13,11 @@ from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.core.events import Event, NodesChanged, Progress
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import EngineEvent
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.service.current_cluster import CurrentCluster
 from pai_scheduler.service.engine_events import EngineEvents
-from tests.scheduler.clock.machine import HOUR, NOON, Machine
+from tests.scheduler.machine import HOUR, NOON, Machine
 from tests.scheduler.making import make_node
 
 

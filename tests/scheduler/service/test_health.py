@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pai_scheduler.cluster.node import Node, NodeState
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.service import health as module
 from pai_scheduler.service.health import Health, Readiness, Status
 from pai_scheduler.store.database import StoreError, Trouble

@@ -10,8 +10,8 @@ import pytest
 
 from pai_scheduler.core.model import State
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.principal import AnonymousReader
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import AnonymousReader
 from pai_scheduler.service.virtual_clusters import WantedShare
 from tests.scheduler.making import make_config, make_role
 from tests.scheduler.open_service import ALICE, BOB, ROOT, OpenService, refused

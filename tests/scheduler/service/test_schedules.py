@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
+from pai_scheduler.job.schedule import Outcome, Overlap, Schedule
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import storage_unavailable
-from pai_scheduler.schedules.schedule import Outcome, Overlap, Schedule
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.service.schedules import WantedSchedule
 from pai_scheduler.storage.errors import StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.names import StorageNames
 from pai_scheduler.storage.path import StoragePath
-from tests.scheduler.clock.machine import HOUR, NOON, Machine
+from tests.scheduler.machine import HOUR, NOON, Machine
 from tests.scheduler.making import make_config, make_role
 from tests.scheduler.open_service import ALICE, BOB, CLUSTER, FOREVER, ROOT, OpenService, refused
 

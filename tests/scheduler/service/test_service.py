@@ -167,7 +167,7 @@ async def test_what_a_kill_came_before_is_cleaned_up_after_the_restart(
 async def test_on_a_full_disk_nothing_is_accepted_nothing_is_lost_and_all_goes_on_afterwards(
     service: OpenService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.execution.writer._RETRY_SECONDS", 0.02)
+    monkeypatch.setattr("pai_scheduler.service.writer._RETRY_SECONDS", 0.02)
     gate = tmp_path / "gate"
     await service.begin("before", f"while [ ! -e {gate} ]; do sleep 0.02; done; exit 4")
     service.database.full = True

@@ -16,8 +16,8 @@ from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Principal
 from pai_scheduler.service.service import Service
 from pai_scheduler.service.virtual_clusters import WantedShare
 from pai_scheduler.store.database import StoreError, Trouble

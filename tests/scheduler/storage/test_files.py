@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import SMALL, Files
 from pai_scheduler.storage.folder.storage import FolderStorage

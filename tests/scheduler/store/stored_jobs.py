@@ -8,7 +8,7 @@ from typing import Any
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, JobEvent, Task
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store.store import Store

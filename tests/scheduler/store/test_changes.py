@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from pai_scheduler.core.events import Notice
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import JobEvent, State, Verdict
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.conftest import OpenStore

@@ -8,7 +8,7 @@ import pytest
 
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import ACCESS, JobEvent
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.ssh.keys.job_keys import KeyPair
 from pai_scheduler.ssh.keys.public_key import PublicKey
 from pai_scheduler.store.store import Store

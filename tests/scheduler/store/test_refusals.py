@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import Submitted
 from pai_scheduler.core.machine import Core
-from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.service.writer import Writer
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.refusals import not_read, not_written
 from pai_scheduler.store.store import Store
@@ -70,7 +70,7 @@ async def test_what_a_postgresql_says_decides(
 async def test_a_postgresql_that_is_gone_is_not_called_a_full_disk(
     postgres: Postgres, on_postgresql: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.execution.writer._RETRY_SECONDS", 0.02)
+    monkeypatch.setattr("pai_scheduler.service.writer._RETRY_SECONDS", 0.02)
     writer = Writer(on_postgresql, lambda: Core(Cluster([make_node()])), lambda _: None)
     await writer.start()
     await asyncio.to_thread(postgres.stop)

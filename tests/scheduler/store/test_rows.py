@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from pai_scheduler.job.parse import config_of, parse_job
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store import rows, tables

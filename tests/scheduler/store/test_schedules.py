@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pai_scheduler.job.messages import msg
-from pai_scheduler.schedules.schedule import LastRun, Outcome, Overlap, Schedule
+from pai_scheduler.i18n import msg
+from pai_scheduler.job.schedule import LastRun, Outcome, Overlap, Schedule
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.conftest import OpenStore
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import JobEvent, RetryCounts, State, SubState, Verdict
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 from pai_scheduler.store.records import SubmittedText
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config

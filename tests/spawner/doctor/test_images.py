@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.doctor.finding import Verdict
+from pai_scheduler.server.doctor.finding import Verdict
 from pai_spawner.doctor.images import of_images
 from tests.testbed.docker import bridge_address, client
 

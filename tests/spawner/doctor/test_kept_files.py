@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from jupyterhub import orm
 
-from pai_scheduler.doctor.finding import Finding, Verdict
+from pai_scheduler.server.doctor.finding import Finding, Verdict
 from pai_spawner.doctor.kept_files import of_kept_files
 from tests.testbed.postgres import Postgres
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.doctor.finding import Verdict
+from pai_scheduler.server.doctor.finding import Verdict
 from pai_spawner.doctor.logins import of_logins
 
 from .conftest import Configure

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jupyterhub import orm
 
-from pai_scheduler.doctor.finding import Verdict
+from pai_scheduler.server.doctor.finding import Verdict
 from pai_spawner.doctor.offers import of_offers
 
 from .conftest import Configure

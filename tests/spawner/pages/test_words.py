@@ -12,7 +12,7 @@ import jupyterhub
 import pytest
 from jupyterhub._data import DATA_FILES_PATH
 
-from pai_scheduler.job.messages import LOCALES
+from pai_scheduler.i18n import LOCALES
 from pai_spawner.pages import TEMPLATES
 from pai_spawner.pages.words import catalogue, translated_template, translated_words, words_of
 

@@ -13,7 +13,7 @@ import pytest
 
 from pai_scheduler.api.webhdfs import archive as webhdfs_archive
 from pai_scheduler.api.webhdfs.archive import zipped
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage

@@ -18,8 +18,8 @@ from pai_scheduler.api import server as server_module
 from pai_scheduler.api.transfers import TransferLimit
 from pai_scheduler.api.webhdfs import request as webhdfs_module
 from pai_scheduler.api.webhdfs import upload as upload_module
-from pai_scheduler.job.messages import msg
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.i18n import msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.path import StoragePath

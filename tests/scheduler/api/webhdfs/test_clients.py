@@ -12,8 +12,8 @@ import hdfs
 import pytest
 import requests
 
-from pai_scheduler.inputs.tokens import JobTokens
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
+from pai_scheduler.service.tokens import JobTokens
 from pai_scheduler.storage.folder.storage import FolderStorage
 from tests.scheduler.api.gateway import Gateway, open_gateway, program, run
 from tests.scheduler.making import make_config, make_role

@@ -14,8 +14,8 @@ import pytest
 
 from pai_scheduler.api.webhdfs.answers import listing_pieces
 from pai_scheduler.api.webhdfs.operations import UNSUPPORTED
-from pai_scheduler.job.messages import msg
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.i18n import msg
+from pai_scheduler.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Listing

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pai_scheduler.api.webhdfs.redirect_tickets import RedirectTickets, RequestScope
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.principal import Principal
 from pai_scheduler.storage.path import StoragePath
 
 ALICE, BOB = Principal("alice", groups=("vision",)), Principal("bob")

@@ -12,7 +12,7 @@ import pytest
 from pai_scheduler.client.ssh.connection import RemoteError, UnreachableGatewayError
 from pai_scheduler.client.ssh.forward import keep_open, listening
 from pai_scheduler.client.ssh.shared_connection import SharedConnection
-from pai_scheduler.job.messages import Message
+from pai_scheduler.i18n import Message
 from tests.testbed.sshd import RunningSshd
 
 

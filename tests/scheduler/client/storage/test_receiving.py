@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pai_scheduler.client.storage.receiving import RemoteFile, receive, receive_tree
 from pai_scheduler.client.storage.transfer import LeftOut, part_name
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 FILE = RemoteFile("/x/a", "a", False, 5, 1_000_500)
 

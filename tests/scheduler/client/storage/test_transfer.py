@@ -20,7 +20,7 @@ from pai_scheduler.client.storage.transfer import (
     part_name,
     side_by_side,
 )
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 
 def test_a_part_is_named_after_the_file_and_its_state() -> None:

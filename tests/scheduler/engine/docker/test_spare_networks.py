@@ -10,7 +10,7 @@ import pytest
 from pai_scheduler.engine.docker import spare_networks
 from pai_scheduler.engine.docker.spare_networks import SpareNetworks
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.i18n import msg
 
 GANG = "pai-0123-0"
 NONE_MADE = "no network is made in advance: There is no room for it."

@@ -1,6 +1,6 @@
 """What is made of a Swarm's answers about programs on its nodes, and what is removed when something fails.
 
-On real nodes: `tests/scheduler/doctor/test_swarm.py`, `tests/scheduler/server/test_node_pull.py`.
+On real nodes: `tests/scheduler/server/doctor/test_swarm.py`, `tests/scheduler/server/test_node_pull.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pai_scheduler.engine.swarm import everywhere
 from pai_scheduler.engine.swarm.agent_service import SERVICE
 from pai_scheduler.engine.swarm.everywhere import DOCKER_SOCKET, Outcome, Program, agents_plan, run_everywhere
 
-PROGRAM = Program("registry.lab/agent:1", "pai_scheduler.agent.pull", {"NAME": "{service} on {{.Node.ID}}"})
+PROGRAM = Program(
+    "registry.lab/agent:1", "pai_scheduler.engine.agent.pull", {"NAME": "{service} on {{.Node.ID}}"}
+)
 
 
 def refusal(status: int) -> APIError:
@@ -125,7 +127,7 @@ def test_a_program_knows_its_services_name_and_swarm_fills_in_the_rest() -> None
     run_everywhere(swarm.client, PROGRAM, lambda _: True, seconds=60)
     assert swarm.made["env"] == [f"NAME={swarm.made['name']} on {{{{.Node.ID}}}}"]
     assert (swarm.made["image"], swarm.made["constraints"]) == (PROGRAM.image, [])
-    assert swarm.made["command"] == ["python3", "-m", "pai_scheduler.agent.pull"]
+    assert swarm.made["command"] == ["python3", "-m", "pai_scheduler.engine.agent.pull"]
 
 
 def test_of_those_that_do_not_end_in_time_is_said_what_swarm_knows() -> None:

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from pai_scheduler.security.throttle import LONGEST_PAUSE, GuessThrottle
+from pai_scheduler.rate_limit import LONGEST_PAUSE, GuessThrottle
 from pai_scheduler.ssh.gateway.login_throttle import LoginThrottle, shown
 
 HERE = "10.0.0.1"

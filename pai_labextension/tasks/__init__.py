@@ -1,0 +1,1 @@
+"""Terminals in running tasks, their ports, and what *Connect* shows of them."""

@@ -1,1 +1,0 @@
-"""The scheduler's own time, which goes on evenly when the machine's clock is set."""

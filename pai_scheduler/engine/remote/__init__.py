@@ -1,1 +1,0 @@
-"""The engine protocol over the network: a node's agent runs the tasks, and this side asks it."""

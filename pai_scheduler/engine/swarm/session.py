@@ -1,0 +1,218 @@
+"""One scheduler's session with one agent: begun, kept, begun anew after a break, and told to be lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pai_scheduler.cluster.node import DiskSpace, Node
+from pai_scheduler.engine.protocol import EngineError, EngineEvent
+from pai_scheduler.i18n import msg
+from pai_scheduler.job.task import TaskRef
+
+from .clock_difference import ClockDifference
+from .connection import AgentConnection, AgentRefusedError, AgentUnreachableError, SessionOverError
+from .protocol import POLL_SECONDS, Caller, Heard, Listen, Open, Opened, read_event
+
+_RETRY_SECONDS = 0.5
+_OPEN_SECONDS = 60.0
+#: How long an agent may be away before nothing is placed on its node.
+AWAY_SECONDS = 5.0
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class NodeLostError(Exception):
+    """The node has been away for longer than it may: what runs there counts as lost."""
+
+
+class AgentSession:
+    """Keeps a session. `begun` is called when a new one has begun, before anybody else may use it.
+
+    `on_heard` gets what happened, `on_output` which logs have grown, `on_caller` which connections wait,
+    `on_health` whether the node answers; `on_lost` is called once when it has been away for `patience`
+    seconds. When it comes back after that, its session is a new one.
+    """
+
+    def __init__(
+        self,
+        connection: AgentConnection,
+        asked: Open,
+        *,
+        patience: float,
+        begun: Callable[[], Awaitable[None]],
+        on_heard: Callable[[EngineEvent], None],
+        on_output: Callable[[TaskRef], None],
+        on_caller: Callable[[Caller], None],
+        on_health: Callable[[bool], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._connection, self._asked, self._patience = connection, asked, patience
+        self._begun, self._on_heard, self._on_output = begun, on_heard, on_output
+        self._on_caller, self._on_health, self._on_lost = on_caller, on_health, on_lost
+        self._session = ""
+        self._last = self._answer = 0
+        self.nodes: tuple[Node, ...] = ()
+        #: as in `Opened`
+        self.takes_networks = False
+        #: as it was told last; None: never
+        self.disk: DiskSpace | None = None
+        self.clock = ClockDifference(connection.host)
+        self.is_lost = False
+        self.why = ""
+        #: set while calls may be made, and also while the node is lost, when they fail
+        self._decided = asyncio.Event()
+        self._keeping: asyncio.Task[None] | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+
+    async def start(self) -> None:
+        """Begin to keep the session."""
+        await self._connection.open()
+        self._keeping = asyncio.create_task(self._keep())
+        self.why = "it has not answered yet"
+        self._set_timers()
+
+    async def close(self) -> None:
+        """Let go of the agent; tasks run on."""
+        self._stop_timers()
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+        await self._connection.close()
+
+    async def ready(self) -> None:
+        """Wait until the agent answers; NodeLostError."""
+        await self._decided.wait()
+        if self.is_lost:
+            raise NodeLostError
+
+    async def call(self, name: str, body: object, kind: Any) -> Any:
+        """Make a call that may be repeated, until it is answered; NodeLostError, EngineError."""
+        return await self.persist(lambda session: self._connection.call(name, body, kind, session))
+
+    async def call_now(self, name: str, body: object, kind: Any, seconds: float = _OPEN_SECONDS) -> Any:
+        """Make a call once, within a session that has just begun."""
+        return await self._connection.call(name, body, kind, self._session, seconds)
+
+    async def persist(self, step: Callable[[str], Awaitable[T]]) -> T:
+        """Do something in the session, again in the next one where it breaks; NodeLostError, EngineError."""
+        while True:
+            await self.ready()
+            try:
+                return await step(self._session)
+            except SessionOverError:
+                self._decided.clear()
+                await asyncio.sleep(_RETRY_SECONDS / 10)
+            except AgentUnreachableError:
+                await asyncio.sleep(_RETRY_SECONDS)
+            except AgentRefusedError as error:
+                raise EngineError(error.message) from error
+
+    def current(self) -> str:
+        """Return the session; AgentUnreachableError where there is none now."""
+        if self.is_lost or not self._session or not self._decided.is_set():
+            raise AgentUnreachableError(self.why)
+        return self._session
+
+    async def once(self, step: Callable[[str], Awaitable[T]]) -> T:
+        """Do something in the session now or not at all; AgentUnreachableError."""
+        try:
+            return await step(self.current())
+        except SessionOverError as error:
+            raise AgentUnreachableError("its session is over") from error
+
+    async def _keep(self) -> None:
+        while True:
+            try:
+                if not self._session:
+                    await self._begin()
+                await self._listen()
+            except SessionOverError:
+                self._session = ""
+                self._decided.clear()
+            except (AgentUnreachableError, AgentRefusedError) as error:
+                self._note_break(str(error))
+                await asyncio.sleep(_RETRY_SECONDS)
+            except Exception:
+                _log.exception("what the agent at %s says cannot be read", self._connection.host)
+                self._session = ""
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _begin(self) -> None:
+        asked = time.monotonic()
+        opened = await self._connection.call("open", self._asked, Opened, seconds=_OPEN_SECONDS)
+        self.clock.learn(opened.time, time.monotonic() - asked)
+        self._session, self.nodes, self.disk = opened.session, opened.nodes, opened.disk
+        self.takes_networks = opened.takes_networks
+        self._last = self._answer = 0
+        try:
+            await self._begun()
+        except BaseException:
+            self._session = ""
+            raise
+        self._note_answer()
+
+    async def _listen(self) -> None:
+        asked = time.monotonic()
+        heard = await self._connection.call(
+            "listen", Listen(self._last, self._answer), Heard, self._session, POLL_SECONDS + AWAY_SECONDS
+        )
+        self.clock.learn(heard.time, time.monotonic() - asked)
+        self._note_answer()
+        self._last, self._answer = heard.last, heard.answer
+        self.disk = heard.disk or self.disk
+        for document in heard.events:
+            event = read_event(document)
+            self._on_heard(replace(event, time=self.clock.here(event.time)))
+        for task in heard.output:
+            self._on_output(task)
+        for caller in heard.callers:
+            self._on_caller(caller)
+
+    def _note_answer(self) -> None:
+        self.why = ""
+        was_away = bool(self._timers)
+        self._stop_timers()
+        self.is_lost = False
+        self._decided.set()
+        if was_away:
+            self._on_health(True)
+
+    def _note_break(self, why: str) -> None:
+        self.why = why
+        if self._timers or self.is_lost:
+            return
+        _log.warning("the agent at %s does not answer: %s", self._connection.host, why)
+        self._set_timers()
+
+    def _set_timers(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers = [
+            loop.call_later(AWAY_SECONDS, self._on_health, False),
+            loop.call_later(self._patience, self._give_up),
+        ]
+
+    def _give_up(self) -> None:
+        _log.warning("the agent at %s is lost: %s", self._connection.host, self.why)
+        self.is_lost = True
+        # what happens there now is of no use any more: it is looked at anew when it comes back
+        self._session = ""
+        self._decided.set()
+        self._on_health(False)  # first, or what is tried again would come to this node again
+        self._on_lost()
+
+    def _stop_timers(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers = []
+
+
+def lost_node(node: str, why: str) -> EngineError:
+    """Return the error that says that a node does not answer."""
+    return EngineError(msg("The node {node} does not answer: {why}", node=node, why=why))

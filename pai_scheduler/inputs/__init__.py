@@ -1,1 +1,0 @@
-"""What a job's tasks get from outside: code and data from the storage, tokens, a registry login."""

@@ -1,1 +1,0 @@
-"""Who somebody is and what they may ask for, how often one may guess wrong, and secrets in files."""

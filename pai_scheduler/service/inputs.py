@@ -1,0 +1,238 @@
+"""What a job's tasks get from the storage before they start, fetched in the name of the job's user."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from pai_scheduler.cluster.definition import DEFAULT_MAX_MOUNT_GB
+from pai_scheduler.cluster.shared_folders import (
+    ALL,
+    SharedFolder,
+    SharedMount,
+    find_refused_folders,
+    shared_mounts,
+)
+from pai_scheduler.core.model import Job
+from pai_scheduler.engine.protocol import Mount, RegistryLogin
+from pai_scheduler.i18n import Message, counted, msg
+from pai_scheduler.job.environment import StorageUris, storage_uris
+from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.principal import Principal
+from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.storage.errors import PASSING, Problem, StorageError
+from pai_scheduler.storage.files import Files
+from pai_scheduler.storage.path import StoragePath
+
+from .input_cache import FolderCache, Limit
+from .input_identity import JobIdentities
+from .registry_login import read_login
+
+_log = logging.getLogger(__name__)
+
+#: Seconds until a storage that does not answer is asked again: about a minute in all.
+_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+#: How long (seconds) a start may wait for the folder that a job gets unasked.
+_OUTPUT_SECONDS = 5.0
+#: Files that are fetched for one mount at most.
+_MOST_FILES = 1_000_000
+
+
+def _too_much_code(mb: int, files: int) -> Message:
+    return counted(
+        "It holds {mb} MB in {count} file; code may have {most_mb} MB and {most_files} files. Keep data "
+        "elsewhere, and name it in dataDir or extras.mounts.",
+        "It holds {mb} MB in {count} files; code may have {most_mb} MB and {most_files} files. Keep data "
+        "elsewhere, and name it in dataDir or extras.mounts.",
+        mb=mb,
+        count=files,
+        most_mb=CODE.mb,
+        most_files=CODE.files,
+    )
+
+
+def _too_much_data(mb: int, files: int) -> Message:
+    return counted(
+        "It holds {mb} MB in {count} file, which is too much to fetch for a job. Mount a part of it, or "
+        "read it from PAI_DATA_DIR.",
+        "It holds {mb} MB in {count} files, which is too much to fetch for a job. Mount a part of it, or "
+        "read it from PAI_DATA_DIR.",
+        mb=mb,
+        count=files,
+    )
+
+
+#: How much code a job may have. OpenPAI's limit; MB as 10^6 bytes.
+CODE = Limit(200, 20_000, _too_much_code)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What was fetched for a job, and the token with which its tasks reach the rest."""
+
+    login: RegistryLogin | None = None
+    #: the job's code on this machine, under its own name
+    code: Path | None = None
+    token: str = ""
+    mounts: tuple[Mount, ...] = ()
+    #: what its user has of the folders that an administrator shares
+    shared: tuple[SharedMount, ...] = ()
+
+
+class JobInputs:
+    """Fetches what jobs name. StorageError: they cannot have it, with the reason.
+
+    `shared_folders`: those of the machines, of which a job's user has some, by group.
+    """
+
+    def __init__(
+        self,
+        job_files: JobIdentities,
+        max_mount_gb: int = DEFAULT_MAX_MOUNT_GB,
+        shared_folders: Sequence[SharedFolder] = (),
+    ) -> None:
+        self._job_files, self._shared_folders = job_files, shared_folders
+        self._code = FolderCache(job_files.folder / "code")
+        self._data = FolderCache(job_files.folder / "mounts")
+        self._data_limit = Limit(max_mount_gb * 1000, _MOST_FILES, _too_much_data)
+
+    async def start(self, jobs: Collection[str]) -> None:
+        """Remove what was kept for other jobs than these."""
+        await self._code.keep_only(jobs)
+        await self._data.keep_only(jobs)
+
+    @property
+    def default_fs_uri(self) -> str:
+        """Return the URI by which tasks know the storage."""
+        return self._files.names.default
+
+    def keeps(self, job_id: str) -> bool:
+        """Return whether something was fetched for a job."""
+        return self._code.keeps(job_id) or self._data.keeps(job_id)
+
+    async def forget(self, job_id: str) -> None:
+        """Remove what was kept for a job that has ended."""
+        await self._code.forget(job_id)
+        await self._data.forget(job_id)
+
+    async def fetch(self, job: Job, waiting: Callable[[Message], None]) -> Inputs:
+        """Fetch what a job names; a storage that does not answer is waited for, and `waiting` is told so."""
+        uris = storage_uris(job.spec, job.user, self._files.names.default)
+        if not job.spec.output_dir:
+            await self._make_default_output(job, uris.output_dir)
+        if not names_files(job.spec) and not self._asks_for_shared_folders(job.spec):
+            return Inputs(token=self._job_files.token(job))
+        for pause in _PAUSES:
+            try:
+                return await self._fetch(job, uris)
+            except StorageError as error:
+                if error.problem is not Problem.UNAVAILABLE:
+                    raise
+                _log.warning("waiting for the storage: %s", error)
+                waiting(msg("Waiting for the storage. {reason}", reason=error.message))
+            await asyncio.sleep(pause)
+        return await self._fetch(job, uris)
+
+    def told(self, spec: JobSpec) -> JobSpec:
+        """Return a job as its tasks are told of it: the storage under the name by which they reach it."""
+        told = self._files.names.told
+        return replace(
+            spec,
+            data_dir=told(spec.data_dir),
+            output_dir=told(spec.output_dir),
+            code_dir=told(spec.code_dir),
+        )
+
+    @property
+    def _files(self) -> Files:
+        return self._job_files.files
+
+    async def _fetch(self, job: Job, uris: StorageUris) -> Inputs:
+        principal = await self._user_of(job)
+        for refusal in find_refused_folders(job.spec, self._shared_folders, principal.name, principal.groups):
+            raise StorageError(Problem.INVALID, refusal.message)
+        if job.spec.output_dir and self._files.names.knows(uris.output_dir):
+            with _about("outputDir", uris.output_dir):
+                await self._files.mkdirs(principal, self._files.names.resolve(uris.output_dir))
+        login = await read_login(self._files, principal, uris.auth_file) if uris.auth_file else None
+        code = None
+        if uris.code_dir:
+            with _about("codeDir", uris.code_dir):
+                code = await self._stage_code(job, principal, uris.code_dir)
+        mounts = [
+            await self._mount(job, principal, uri, code, number) for number, uri in enumerate(uris.mounts)
+        ]
+        shared = shared_mounts(job.spec, self._shared_folders, principal.name, principal.groups)
+        return Inputs(login, code, self._job_files.token(job), tuple(mounts), shared)
+
+    def _asks_for_shared_folders(self, spec: JobSpec) -> bool:
+        """Return whether it must be known who a job's user is; where nothing is shared, nobody is asked."""
+        return bool(spec.shared_folders) and (bool(self._shared_folders) or set(spec.shared_folders) != {ALL})
+
+    async def _mount(self, job: Job, principal: Principal, uri: str, code: Path | None, number: int) -> Mount:
+        target = job.spec.mounts[number].target
+        with _about("extras.mounts", uri):
+            if code is not None and target.strip("/").split("/")[0] == code.name and target[0] != "/":
+                message = msg("{target} is where the code is: choose another target.", target=target)
+                raise StorageError(Problem.INVALID, message)
+            path = self._files.names.resolve(uri)
+            await self._check_folder(principal, path)
+            here = await self._files.host_folder(principal, path)
+            if here is None:
+                here = await self._data.fetch(
+                    self._files, principal, path, self._data_limit, job.id, str(number)
+                )
+        return Mount(here, target)
+
+    async def _check_folder(self, principal: Principal, path: StoragePath) -> None:
+        if not (await self._files.status(principal, path)).is_folder:
+            raise StorageError(
+                Problem.NOT_A_FOLDER,
+                msg("{path} is a file. Name the folder that it is in.", path=str(path)),
+            )
+
+    async def _stage_code(self, job: Job, principal: Principal, uri: str) -> Path:
+        path = self._files.names.resolve(uri)
+        if not path.name:
+            raise StorageError(
+                Problem.INVALID, msg("The storage as a whole is no code. Name a folder in it.")
+            )
+        await self._check_folder(principal, path)
+        return await self._code.fetch(self._files, principal, path, CODE, job.id, path.name)
+
+    async def _make_default_output(self, job: Job, uri: str) -> None:
+        """Make the folder for results that every job has. Without it a job starts too: it may need none."""
+        try:
+            async with asyncio.timeout(_OUTPUT_SECONDS):
+                await self._files.mkdirs(Principal(job.user), self._files.names.resolve(uri))
+        except (StorageError, TimeoutError) as error:
+            _log.warning("the job's folder for results cannot be made: %s", error or "no answer")
+
+    async def _user_of(self, job: Job) -> Principal:
+        try:
+            return await self._job_files.user_of(job)
+        except RequestError as error:  # who knows the users (the Hub) does not answer
+            raise StorageError(Problem.UNAVAILABLE, error.message) from error
+
+
+@contextmanager
+def _about(field: str, uri: str) -> Iterator[None]:
+    """Add to an error the field of the job that it is about."""
+    try:
+        yield
+    except StorageError as error:
+        if error.problem in PASSING:
+            raise
+        message = msg("{field} {uri} cannot be used. {reason}", field=field, uri=uri, reason=error.message)
+        raise StorageError(error.problem, message) from error
+
+
+def names_files(spec: JobSpec) -> bool:
+    """Return whether a job needs a storage to start."""
+    return bool(spec.auth_file or spec.code_dir or spec.output_dir or spec.mounts)
