@@ -85,7 +85,7 @@ def test_a_server_that_starts_loads_nothing_that_is_not_needed_yet(tmp_path):
             "pai_labextension.late_routes",
             # what notices from a kernel's start on that memory has cost it
             "pai_labextension.session.kernel_memory", "pai_labextension.session.own_memory",
-        "pai_labextension.session.address",
+        "pai_labextension.session", "pai_labextension.session.address",
         # what lists kernels and starts them; how they become jobs is loaded with the first one
         "pai_labextension.kernels", "pai_labextension.kernels.manager",
         "pai_labextension.kernels.provisioner",

@@ -1,0 +1,70 @@
+"""What each process loads when it starts: modules of ours, and libraries, no more than a list allows.
+
+Small processes are many: one supervisor for each task, one SSH server in each. What they load they load each
+time, and hold in memory.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+#: Libraries that take long to load or much memory; what a process may not have of them, it imports late.
+_LIBRARIES = frozenset(
+    "IPython aiodocker aiohttp alembic asyncio asyncssh babel cryptography docker hdfs httpx ipywidgets "
+    "jsonschema jupyter_client jupyter_server jupyterhub msgspec prometheus_client requests sqlalchemy tornado "
+    "yaml zmq".split()
+)
+_HERE = ("pai_scheduler", "pai_spawner", "pai_labextension")
+
+#: A process by the module that it starts with, how many modules of ours it may load, and which libraries.
+BUDGETS = {
+    # many of them run at once
+    "pai_scheduler.engine.process.fork_server": (10, ""),
+    "pai_scheduler.engine.process.supervisor": (9, ""),
+    "pai_scheduler.ssh.runtime.process.program": (2, "asyncio"),
+    "pai_labextension.singleuser": (4, "babel"),
+    "pai_labextension.extension": (
+        16,
+        "asyncio jsonschema jupyter_client jupyter_server prometheus_client tornado yaml zmq",
+    ),
+    # they run alone in a task, where nothing of ours is installed
+    "pai_scheduler.client.calls.runner": (1, ""),
+    "pai_scheduler.distributed.launch": (1, ""),
+    "pai_labextension.kernels.runner": (1, "asyncio"),
+    "pai_labextension.runs.runner": (1, "asyncio"),
+    # a person waits for them
+    "pai_scheduler.client.cli.program": (9, "asyncio babel"),
+    "pai_scheduler.client.rest": (9, "babel httpx msgspec"),
+    # one of each for a scheduler, or for a node
+    "pai_scheduler.ssh.gateway.__main__": (51, "asyncio asyncssh babel cryptography httpx msgspec"),
+    "pai_scheduler.workers.file_server.__main__": (71, "asyncio babel msgspec requests tornado"),
+    "pai_scheduler.workers.tunnel_server.__main__": (45, "asyncio babel msgspec"),
+    "pai_scheduler.engine.agent.__main__": (86, "aiodocker aiohttp asyncio babel msgspec tornado"),
+    "pai_scheduler.server.doctor.node_probe": (
+        33,
+        "aiodocker aiohttp asyncio babel cryptography docker msgspec requests yaml",
+    ),
+}
+
+_PROGRAM = """
+import importlib, sys
+importlib.import_module(sys.argv[1])
+# (a package's own file holds a sentence)
+print(*(name for name, module in sys.modules.items() if not hasattr(module, "__path__")))
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+@pytest.mark.parametrize("entry", BUDGETS)
+def test_a_process_loads_no_more_than_its_budget(entry: str) -> None:
+    most, libraries = BUDGETS[entry]
+    command = [sys.executable, "-c", _PROGRAM, entry]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    modules, loaded = (line.split() for line in done.stdout.splitlines())
+    own = sorted(name for name in modules if name.partition(".")[0] in _HERE)
+    assert own
+    assert len(own) <= most, "\n".join(own)
+    assert _LIBRARIES.intersection(loaded) <= set(libraries.split())
