@@ -11,12 +11,6 @@ import sys
 
 import pytest
 
-#: Libraries that take long to load or much memory; what a process may not have of them, it imports late.
-_LIBRARIES = frozenset(
-    "IPython aiodocker aiohttp alembic asyncio asyncssh babel cryptography docker hdfs httpx ipywidgets "
-    "jsonschema jupyter_client jupyter_server jupyterhub msgspec prometheus_client requests sqlalchemy tornado "
-    "yaml zmq".split()
-)
 _HERE = ("pai_scheduler", "pai_spawner", "pai_labextension")
 
 #: A process by the module that it starts with, how many modules of ours it may load, and which libraries.
@@ -47,6 +41,15 @@ BUDGETS = {
         33,
         "aiodocker aiohttp asyncio babel cryptography docker msgspec requests yaml",
     ),
+}
+
+#: What takes long to load or much memory: what a process may not have of it, it imports late.
+_LIBRARIES = {name for _, names in BUDGETS.values() for name in names.split()} | {
+    "IPython",
+    "hdfs",
+    "ipywidgets",
+    "jupyterhub",
+    "sqlalchemy",
 }
 
 _PROGRAM = """
