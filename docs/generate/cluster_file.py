@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pai_scheduler.cluster.config_fields import DefinitionError
 from pai_scheduler.cluster.definition import (
     DEFAULT_GRACE_SECONDS,
     DEFAULT_JOBS_PER_USER,
@@ -19,9 +20,8 @@ from pai_scheduler.cluster.definition import (
     LogKeeping,
     parse_definition,
 )
-from pai_scheduler.cluster.definition_fields import DefinitionError
-from pai_scheduler.cluster.gang import DEFAULT_STORAGE_REQUEST_GB
-from pai_scheduler.core.machine import CoreSettings
+from pai_scheduler.cluster.resources import DEFAULT_STORAGE_REQUEST_GB
+from pai_scheduler.core.state_machine import CoreSettings
 
 from .environment import PageError
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pai_scheduler.core import completion, retry
-from pai_scheduler.core.machine import CoreSettings
+from pai_scheduler.core import completion
 from pai_scheduler.core.model import State, SubState
+from pai_scheduler.core.state_machine import CoreSettings
 from pai_scheduler.core.states import FOLLOWS
 from pai_scheduler.job import exits as table
 from pai_scheduler.job.exit_words import meaning, what_follows
@@ -38,11 +38,11 @@ def facts(locale: str) -> Mapping[str, Any]:
             (row for row in rows if row.code in ours), key=lambda row: (row.code < 0, abs(row.code))
         ),
         "elsewhere": [row for row in rows if row.code not in ours],
-        "at_once": retry.AT_ONCE,
-        "first_delay": _seconds(retry.FIRST_DELAY_MS),
-        "longest_delay": _seconds(retry.LONGEST_DELAY_MS),
-        "long_run": _seconds(retry.LONG_RUN_MS),
-        "conflict_delay": [_seconds(delay) for delay in retry.CONFLICT_DELAY_MS],
+        "at_once": completion.AT_ONCE,
+        "first_delay": _seconds(completion.FIRST_DELAY_MS),
+        "longest_delay": _seconds(completion.LONGEST_DELAY_MS),
+        "long_run": _seconds(completion.LONG_RUN_MS),
+        "conflict_delay": [_seconds(delay) for delay in completion.CONFLICT_DELAY_MS],
         "grace_seconds": CoreSettings().grace_seconds,
         "max_grace_seconds": CoreSettings().max_grace_seconds,
         "hold_days": CoreSettings().debug_hold_seconds // 86400,

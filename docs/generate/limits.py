@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pai_scheduler.cluster.definition import DEFAULT_OVERTAKE_LIMIT
-from pai_scheduler.cluster.dispatch import MOST_RESERVATIONS
-from pai_scheduler.cluster.estimate import MOST_AHEAD
-from pai_scheduler.cluster.proximity import MOST_SPREAD
-from pai_scheduler.cluster.usage import AHEAD_MS, CORES_PER_GPU, EVERY_MS
-from pai_scheduler.core.machine import CoreSettings
-from pai_scheduler.core.order import ASSUMED_RUN_SECONDS
+from pai_scheduler.cluster.dispatcher import MOST_RESERVATIONS
+from pai_scheduler.cluster.fair_share import AHEAD_MS, CORES_PER_GPU, EVERY_MS
+from pai_scheduler.cluster.locality import MOST_SPREAD
+from pai_scheduler.cluster.start_estimate import MOST_AHEAD
+from pai_scheduler.core.queue_policies import ASSUMED_RUN_SECONDS
+from pai_scheduler.core.state_machine import CoreSettings
 from pai_scheduler.job.exits import PREEMPTED
 from pai_scheduler.job.schema import job_schema
 from pai_scheduler.job.spec import DEFAULT_PRIORITY

@@ -11,8 +11,8 @@ from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import Started, Submitted
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.queries import waiting_reason
+from pai_scheduler.core.state_machine import Core, CoreSettings
 from pai_scheduler.job.parse import parse_job
 
 _SHARES = (

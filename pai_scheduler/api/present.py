@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypedDict, cast
 from urllib.parse import quote
 
-from pai_scheduler.cluster.amounts import ANY_GPU, CPUS, MEMORY, STORAGE, Amounts, is_gpu
-from pai_scheduler.cluster.available import Available
-from pai_scheduler.cluster.maintenance import Maintenance
-from pai_scheduler.cluster.node import Closing, DiskSpace
-from pai_scheduler.cluster.usage import UsedLately
+from pai_scheduler.cluster.fair_share import UsedLately
+from pai_scheduler.cluster.feasibility import Available
+from pai_scheduler.cluster.node import Closing, DiskSpace, Maintenance
+from pai_scheduler.cluster.resources import ANY_GPU, CPUS, MEMORY, STORAGE, Amounts, is_gpu
 from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, Task
 from pai_scheduler.core.queries import Forecast, Limits, NodeUse, QueuedJob, VirtualClusterUse
 from pai_scheduler.i18n import Message

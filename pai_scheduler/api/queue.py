@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from pai_scheduler.cluster.ranks import QueuePosition
+from pai_scheduler.cluster.queue_rank import QueuePosition
 from pai_scheduler.core.queries import QueuedJob
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.validate import SpecError

@@ -1,21 +1,49 @@
-"""The cluster file: declared nodes, defaults and virtual clusters (job-contract.md, section 5)."""
+"""The cluster file: nodes, defaults, virtual clusters, registries (job-contract.md, section 5)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from pai_scheduler.i18n import msg
 
-from .definition_fields import DefinitionError, read_list, read_mapping, read_number
-from .gang import DEFAULT_STORAGE_REQUEST_GB
-from .gpu_links import Group, read_gpu_links
-from .node import Gpu, Node, NodeState
-from .registries import Registries
+from .config_fields import DefinitionError, read_list, read_mapping, read_number
+from .node import Gpu, Group, Node, NodeState, read_gpu_links
+from .resources import DEFAULT_STORAGE_REQUEST_GB
 from .shared_folders import SharedFolder, read_shared_folders
+
+# Which registries an administrator lets images come from (`registries` in the cluster file).
+
+#: stands for every public registry, and for nothing else
+PUBLIC = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Registries:
+    """Patterns of host names (`registry.example.org`, `*.example.org`), with a port or for all ports."""
+
+    patterns: Sequence[str] = (PUBLIC,)
+
+    @property
+    def public(self) -> bool:
+        """Return whether images may come from every public registry."""
+        return PUBLIC in self.patterns
+
+    def lists(self, registry: str) -> bool:
+        """Return whether a registry (`host` or `host:port`) is listed by more than `*`, wherever it is."""
+        host = registry.partition(":")[0]
+        return any(
+            fnmatchcase(registry if ":" in pattern else host, pattern.lower())
+            for pattern in self.patterns
+            if pattern != PUBLIC
+        )
+
+
+# The cluster file: declared nodes, defaults and virtual clusters (job-contract.md, section 5).
 
 #: OpenPAI gave a container no disk limit.
 DEFAULT_STORAGE_GB = 20

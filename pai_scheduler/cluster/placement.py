@@ -2,7 +2,7 @@
 
 Best fit by GPUs first (the node whose free GPUs of the type are fewest but enough), so that large
 blocks stay whole; tasks without GPUs go where the fewest GPUs are free, then the fewest cores. Where that
-finds no room for a gang of different tasks, an exact search has a second look (packing.py).
+finds no room for a gang of different tasks, an exact search has a second look (bin_packing.py).
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from types import MappingProxyType
 
 from pai_scheduler.job.spec import PortRequest
 
-from .demand import Assignment, Demand, fixed_ports
-from .exact_search import ExactSearch, best_fit_may_err, enough_gpus
-from .free_resources import FreeNodeResources, Rack
+from .bin_packing import ExactSearch, Place, Room, best_fit_may_err, enough_gpus, room_for, room_of
 from .node import Node
-from .node_index import NodeIndex, Size
-from .packing import Place, Room, room_for, room_of
+from .node_index import FreeNodeResources, NodeIndex, Rack, Size
+from .resources import Assignment, Demand, fixed_ports
 
 #: Ports that the scheduler chooses, the first ones first: enough for the largest job, and below Linux's
 #: ephemeral range, which starts at 32768.

@@ -17,11 +17,9 @@ from typing import Generic, TypeVar
 import msgspec
 from sortedcontainers import SortedList
 
-from .demand import Demand
-from .overtaking import NEVER, Head, Overtaking, StartedJob
-from .ranking import Ranking
-from .ranks import QueuePosition, Rank
-from .room_index import FreeRoom, RoomIndex
+from .queue_index import NEVER, FreeRoom, Head, Overtaking, Ranking, RoomIndex, StartedJob
+from .queue_rank import QueuePosition, Rank
+from .resources import Demand
 
 Shape = TypeVar("Shape", bound=Hashable)
 

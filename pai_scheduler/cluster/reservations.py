@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from .amounts import Amounts
-from .demand import Assignment, Demand, fixed_ports
 from .placement import Cluster, Counted
+from .resources import Amounts, Assignment, Demand, fixed_ports
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pai_scheduler.job.mounts import overlap, wrong_target
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError
 
-from .definition_fields import DefinitionError, read_list, read_mapping
+from .config_fields import DefinitionError, read_list, read_mapping
 
 #: What a job asks for that wants all folders which are open to its user.
 ALL = "*"

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from pai_scheduler.cluster.demand import Assignment
-from pai_scheduler.cluster.ranks import Rank, precedence
+from pai_scheduler.cluster.queue_rank import Rank, precedence
+from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.i18n import Message
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef

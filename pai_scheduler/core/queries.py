@@ -10,24 +10,22 @@ from itertools import islice
 from msgspec.structs import replace
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.diagnosis import never_fits
-from pai_scheduler.cluster.estimate import MOST_AHEAD, estimate_start, those_ahead
-from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
-from pai_scheduler.cluster.gang import gang_of
+from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, never_fits, obstacle
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.preemption import JobHolding
-from pai_scheduler.cluster.ranks import QueuePosition, Rank, level_of, precedence
-from pai_scheduler.cluster.state import Shape
+from pai_scheduler.cluster.queue_rank import QueuePosition, Rank, level_of, precedence
+from pai_scheduler.cluster.resources import Demand, gang_of
+from pai_scheduler.cluster.scheduler_state import Shape
+from pai_scheduler.cluster.start_estimate import MOST_AHEAD, estimate_start, those_ahead
 from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.job.validate import SpecError
 
 from .dependencies import waits_for
-from .machine import Core
 from .model import Job, State, SubState, Task
-from .service_order import GPU_HOUR
+from .queue_policies import GPU_HOUR
+from .state_machine import Core
 
 #: an order behind every job's
 _LAST = 1 << 62

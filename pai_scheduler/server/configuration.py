@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from pai_scheduler.cluster.config_fields import DefinitionError
 from pai_scheduler.cluster.definition import Definition, parse_definition
-from pai_scheduler.cluster.definition_fields import DefinitionError
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import msg
 from pai_scheduler.storage.choosing import choose_storage

@@ -26,8 +26,8 @@ from pai_scheduler.api.server import STREAMED, serve
 from pai_scheduler.api.standby import make_standby_app
 from pai_scheduler.api.streams import Streams
 from pai_scheduler.api.webhdfs.handover import TransferHandover
+from pai_scheduler.cluster.config_fields import DefinitionError
 from pai_scheduler.cluster.definition import Definition
-from pai_scheduler.cluster.definition_fields import DefinitionError
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.leased import LeasedEngine
 from pai_scheduler.engine.process.environment import STORAGE_ADDRESS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pai_scheduler.core.announcements import MAIL, WEBHOOK
+from pai_scheduler.core.instructions import MAIL, WEBHOOK
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import LOCALES, msg
 from pai_scheduler.service.channel import Channel

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import yaml
 
+from pai_scheduler.cluster.config_fields import DefinitionError, read_mapping
 from pai_scheduler.cluster.definition import ORDERS, Order, VirtualCluster, read_order
-from pai_scheduler.cluster.definition_fields import DefinitionError, read_mapping
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import msg
 

@@ -18,8 +18,8 @@ from typing import Any, TextIO
 
 from pai_scheduler.cluster.definition import Definition, merge_nodes
 from pai_scheduler.cluster.node import Node, NodeState
-from pai_scheduler.cluster.overtaking import NEVER
-from pai_scheduler.core.machine import CoreSettings
+from pai_scheduler.cluster.queue_index import NEVER
+from pai_scheduler.core.state_machine import CoreSettings
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import msg
 from pai_scheduler.simulator import accuracy

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Callable
 
-from pai_scheduler.core.machine import Core
+from pai_scheduler.core.state_machine import Core
 
 
 class Changes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pai_scheduler.core.announcements import Announcement
+from pai_scheduler.core.instructions import Announcement
 from pai_scheduler.i18n import Message
 
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pai_scheduler.cluster.definition import Definition, VirtualCluster, merge_nodes
-from pai_scheduler.cluster.maintenance import Maintenance
-from pai_scheduler.cluster.node import Closing, Node, NodeState
+from pai_scheduler.cluster.node import Closing, Maintenance, Node, NodeState
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.redistribution import overlay
-from pai_scheduler.core.durations import Durations
-from pai_scheduler.core.machine import Core, CoreSettings
+from pai_scheduler.cluster.quota import overlay
+from pai_scheduler.core.runtime_prediction import Durations
+from pai_scheduler.core.state_machine import Core, CoreSettings
 from pai_scheduler.engine.protocol import Engine
 
 

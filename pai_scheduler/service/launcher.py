@@ -14,8 +14,8 @@ from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.cluster.placement import PORT_RANGE
 from pai_scheduler.core.events import EndCause, Ended, Event, PortsTaken, Progress, Tick
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
-from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Attempt, Job, Task
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.engine.protocol import Engine, EngineError, Gang, Member
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef

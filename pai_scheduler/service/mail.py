@@ -15,7 +15,7 @@ from pathlib import Path
 
 import aiosmtplib
 
-from pai_scheduler.core.announcements import Announcement
+from pai_scheduler.core.instructions import Announcement
 from pai_scheduler.core.model import State
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import Message, msg

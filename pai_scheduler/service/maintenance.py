@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from pai_scheduler.cluster.maintenance import Maintenance
+from pai_scheduler.cluster.node import Maintenance
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.validate import SpecError

@@ -6,8 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from pai_scheduler.cluster.maintenance import in_words
-from pai_scheduler.cluster.node import Closing
+from pai_scheduler.cluster.node import Closing, in_words
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.validate import SpecError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pai_scheduler.core.announcements import MAIL, WEBHOOK
+from pai_scheduler.core.instructions import MAIL, WEBHOOK
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from heapq import nsmallest
 
-from pai_scheduler.cluster.ranks import QueuePosition
-from pai_scheduler.cluster.shortages import named
-from pai_scheduler.core.machine import Core
+from pai_scheduler.cluster.queue_rank import QueuePosition
+from pai_scheduler.cluster.wait_reasons import named
 from pai_scheduler.core.model import Job
 from pai_scheduler.core.queries import (
     QueuedJob,
@@ -19,6 +18,7 @@ from pai_scheduler.core.queries import (
     queued_jobs,
     waiting_reason,
 )
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import no_virtual_cluster

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from pai_scheduler.core.announcements import Announcement
+from pai_scheduler.core.instructions import Announcement
 from pai_scheduler.core.model import JobEvent
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.errors import RequestError

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import SubState
 from pai_scheduler.core.queries import seconds_until, start_of_waiting
+from pai_scheduler.core.state_machine import Core
 
 #: ms for which an estimate is told as it is, and for which at most where there is no time for another.
 FRESH_MS = 2_000

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from pai_scheduler.cluster.available import Available, available
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.redistribution import DEFAULT, NotEnoughError, assign, difference, remove
-from pai_scheduler.cluster.usage import UsedLately
+from pai_scheduler.cluster.fair_share import UsedLately
+from pai_scheduler.cluster.feasibility import Available, available
+from pai_scheduler.cluster.quota import DEFAULT, NotEnoughError, assign, difference, remove
 from pai_scheduler.core.events import SharesChanged
 from pai_scheduler.core.model import Job
 from pai_scheduler.core.queries import VirtualClusterUse, virtual_cluster_uses

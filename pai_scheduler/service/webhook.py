@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from pai_scheduler.core.announcements import Announcement
+from pai_scheduler.core.instructions import Announcement
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.message_documents import read_message

@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from pai_scheduler.core.events import Event, Submitted
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.machine import Core
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store.records import SubmittedText
 from pai_scheduler.store.refusals import not_written

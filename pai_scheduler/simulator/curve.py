@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.resources import Assignment
 
 from .trace import TraceJob
 

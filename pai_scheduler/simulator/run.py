@@ -20,9 +20,9 @@ from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import EndCause, Ended, Event, Started, Submitted, Tick
 from pai_scheduler.core.instructions import KillTask, LaunchAttempt, Outcome, WakeAt
-from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.model import Attempt, State, Task
 from pai_scheduler.core.queries import start_of_waiting
+from pai_scheduler.core.state_machine import Core, CoreSettings
 
 from .curve import Curve
 from .trace import TraceJob

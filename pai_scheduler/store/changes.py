@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pai_scheduler.cluster.usage import Sharer, Usage
+from pai_scheduler.cluster.fair_share import Sharer, Usage
 from pai_scheduler.core.events import Notice
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import ACCESS, Job, JobEvent

@@ -6,7 +6,7 @@ import json
 
 import sqlalchemy as sa
 
-from pai_scheduler.cluster.maintenance import Maintenance
+from pai_scheduler.cluster.node import Maintenance
 
 from .changes import upsert
 from .tables import maintenance

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from pai_scheduler.core.announcements import Announcement
+from pai_scheduler.core.instructions import Announcement
 from pai_scheduler.core.model import JobEvent
 
 from . import rows

@@ -11,8 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
-from pai_scheduler.cluster.demand import Assignment
-from pai_scheduler.cluster.usage import Sharer, Usage
+from pai_scheduler.cluster.fair_share import Sharer, Usage
+from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from pai_scheduler.clock import ClockMark
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.fair_share import Sharer, Usage
 from pai_scheduler.cluster.node import Closing
-from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, State, SubState
 from pai_scheduler.job.task import TaskRef

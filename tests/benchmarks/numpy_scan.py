@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.resources import Demand
 
 
 class NumpyScan:

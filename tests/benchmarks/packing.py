@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from pai_scheduler.cluster.exact_search import ExactSearch
+from pai_scheduler.cluster.bin_packing import ExactSearch
 from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import EndCause, Ended, Event, Submitted, Tick
 from pai_scheduler.core.instructions import LaunchAttempt, Outcome
-from pai_scheduler.core.machine import Core
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec
 

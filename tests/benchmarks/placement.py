@@ -22,8 +22,8 @@ from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import EndCause, Ended, Event, Started, Submitted, Tick
 from pai_scheduler.core.instructions import LaunchAttempt, Outcome
-from pai_scheduler.core.machine import Core
 from pai_scheduler.core.queries import forecast, waiting_reason
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef

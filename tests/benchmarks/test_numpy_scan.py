@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.node import Gpu, Node
+from pai_scheduler.cluster.resources import Demand
 
 from .numpy_scan import NumpyScan
 

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
+from pai_scheduler.cluster.dispatcher import Dispatcher, Preempt, Start
 from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.resources import Demand
 from pai_scheduler.job.spec import TaskRole
 from pai_scheduler.service.garbage import collect_in_small_steps
 

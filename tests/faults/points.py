@@ -21,10 +21,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from pai_scheduler.core import retry
+from pai_scheduler.core import completion
 from pai_scheduler.core.events import Event, NodesChanged, Progress, SharesChanged, Submitted, Tick
-from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Job
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.engine.docker.connection import DockerApi
 from pai_scheduler.engine.docker.context import EngineContext
 from pai_scheduler.engine.docker.create import ContainerCreator
@@ -59,7 +59,7 @@ class Plan:
 
 def install(plan: Plan) -> None:
     """Put the points into this process, and let what is repeated be repeated soon."""
-    retry.AT_ONCE, retry.FIRST_DELAY_MS = 1, 200
+    completion.AT_ONCE, completion.FIRST_DELAY_MS = 1, 200
     points = _Points(plan)
     points.around(Service, "start")
     points.around(Core, "restore")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.clock import Clock
-from pai_scheduler.core import retry
+from pai_scheduler.core import completion
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.process.engine import ProcessEngine
@@ -52,8 +52,8 @@ async def begin(
     request: pytest.FixtureRequest, tmp_path: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Begin]:
     """Run services on each engine, one after the other; a second try comes after a moment."""
-    monkeypatch.setattr(retry, "AT_ONCE", 0)
-    monkeypatch.setattr(retry, "FIRST_DELAY_MS", 300)
+    monkeypatch.setattr(completion, "AT_ONCE", 0)
+    monkeypatch.setattr(completion, "FIRST_DELAY_MS", 300)
     host = request.getfixturevalue("docker_host") if request.param == "docker" else None
     if host is not None:
         await asyncio.to_thread(provide, tiny_image, host)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.node import Gpu, Node, NodeState
+from pai_scheduler.cluster.resources import Demand
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec, PortRequest
 

@@ -12,7 +12,7 @@ import aiodocker
 import pytest
 
 from hub_config.images.build import Recipe, build
-from pai_scheduler.cluster.registries import Registries
+from pai_scheduler.cluster.definition import Registries
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.ssh.runtime.container.build import build as build_runtime
 from tests.testbed.browser import chromium_path

@@ -16,7 +16,7 @@ from ssl import SSLContext
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from pai_scheduler.cluster.registries import Registries
+from pai_scheduler.cluster.definition import Registries
 from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
 from pai_scheduler.engine.swarm.defaults import AGENT_PORT
 from pai_scheduler.engine.swarm.protocol import MOST_BYTES, Open

@@ -18,9 +18,8 @@ import aiohttp
 from aiodocker.containers import DockerContainer
 from aiodocker.volumes import DockerVolume
 
-from pai_scheduler.cluster.definition import LogKeeping
+from pai_scheduler.cluster.definition import LogKeeping, Registries
 from pai_scheduler.cluster.node import DiskSpace, Node
-from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
 from pai_scheduler.engine.machine import disk_space

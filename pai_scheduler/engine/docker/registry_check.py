@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
-from pai_scheduler.cluster.registries import Registries
+from pai_scheduler.cluster.definition import Registries
 from pai_scheduler.i18n import Message, msg
 
 from .image_names import DOCKER_HUB, names_registry, registry_of

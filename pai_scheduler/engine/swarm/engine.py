@@ -17,9 +17,8 @@ from pathlib import Path
 
 import aiodocker
 
-from pai_scheduler.cluster.definition import LogKeeping
+from pai_scheduler.cluster.definition import LogKeeping, Registries
 from pai_scheduler.cluster.node import DiskSpace, Node, NodeState
-from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
 from pai_scheduler.engine.docker.connection import DockerApi

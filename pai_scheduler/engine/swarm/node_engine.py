@@ -16,9 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pai_scheduler.cluster.definition import LogKeeping
+from pai_scheduler.cluster.definition import LogKeeping, Registries
 from pai_scheduler.cluster.node import DiskSpace, Node, NodeState
-from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.engine.disk_meter import size_of
 from pai_scheduler.engine.docker.archive import stream, tree_entries

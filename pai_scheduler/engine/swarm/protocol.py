@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pai_scheduler.cluster.definition import LogKeeping
+from pai_scheduler.cluster.definition import PUBLIC, LogKeeping
 from pai_scheduler.cluster.node import DiskSpace, Node
-from pai_scheduler.cluster.registries import PUBLIC
 from pai_scheduler.engine.logs.copying import Extent
 from pai_scheduler.engine.protocol import (
     Ended,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pai_scheduler.api.present import Outlook, Presenter
-from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.node import Gpu, Node, NodeState
+from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.model import Attempt, Job, State, SubState, Task, Verdict
 from pai_scheduler.core.queries import NodeUse
 from pai_scheduler.i18n import msg

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Assignment, Demand
-from pai_scheduler.cluster.dispatch import Decision, Dispatcher, Preempt, Start
+from pai_scheduler.cluster.dispatcher import Decision, Dispatcher, Preempt, Start
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.resources import Assignment, Demand
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.making import make_demand, make_node
 

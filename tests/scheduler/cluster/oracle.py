@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
+from pai_scheduler.cluster.resources import Demand
 
 
 @dataclass

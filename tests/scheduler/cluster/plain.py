@@ -7,18 +7,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 
+from pai_scheduler.cluster.allocations import Holdings
+from pai_scheduler.cluster.bin_packing import Room
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Assignment, Demand
-from pai_scheduler.cluster.dispatch import Dispatcher
-from pai_scheduler.cluster.free_resources import FreeNodeResources
-from pai_scheduler.cluster.holdings import Holdings
+from pai_scheduler.cluster.dispatcher import Dispatcher
 from pai_scheduler.cluster.node import Node
-from pai_scheduler.cluster.packing import Room
+from pai_scheduler.cluster.node_index import FreeNodeResources
 from pai_scheduler.cluster.placement import Cluster, Counted
 from pai_scheduler.cluster.preemption import JobHolding
 from pai_scheduler.cluster.quota import Bound
 from pai_scheduler.cluster.reservations import Reservation, Reservations, Resumed
-from pai_scheduler.cluster.state import Shape
+from pai_scheduler.cluster.resources import Assignment, Demand
+from pai_scheduler.cluster.scheduler_state import Shape
 
 
 class PlainCluster(Cluster):

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from pai_scheduler.cluster.allowance import Allowance
-from pai_scheduler.cluster.amounts import of_gang
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Assignment
-from pai_scheduler.cluster.preemption import JobHolding
+from pai_scheduler.cluster.preemption import Allowance, JobHolding
 from pai_scheduler.cluster.quota import Bound, QuotaAccounting
+from pai_scheduler.cluster.resources import Assignment, of_gang
 from tests.scheduler.making import make_demand, make_node
 
 

@@ -2,9 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.cluster.amounts import describe, gpu_key, gpus_in, is_gpu, of_gang, of_nodes, of_task
-from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.node import NodeState
+from pai_scheduler.cluster.resources import (
+    Assignment,
+    describe,
+    gpu_key,
+    gpus_in,
+    is_gpu,
+    of_gang,
+    of_nodes,
+    of_task,
+)
 from tests.scheduler.making import make_demand, make_node
 
 NODES = {node.name: node for node in (make_node("a", gpus={"K80": 1, "P100": 2}), make_node("b"))}

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pai_scheduler.cluster.available import Available, available
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.feasibility import Available, available
 from pai_scheduler.cluster.node import NodeState
 from tests.scheduler.cluster.harness import Harness, gpu, gpu_node, on
 from tests.scheduler.making import make_node

@@ -8,10 +8,9 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.amounts import Amounts
-from pai_scheduler.cluster.borrowing import Borrowing
-from pai_scheduler.cluster.demand import Assignment, Demand
+from pai_scheduler.cluster.allocations import Borrowing
 from pai_scheduler.cluster.preemption import JobHolding
+from pai_scheduler.cluster.resources import Amounts, Assignment, Demand
 
 LIMITS = {"cpus": 100, "gpu:A100": 20}
 

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 import yaml
 
+from pai_scheduler.cluster.config_fields import DefinitionError
 from pai_scheduler.cluster.definition import (
     Definition,
     LeastAttained,
     LogKeeping,
+    Registries,
     ShortestRemaining,
     merge_nodes,
     parse_definition,
 )
-from pai_scheduler.cluster.definition_fields import DefinitionError
 from pai_scheduler.cluster.node import Gpu, Node
-from pai_scheduler.cluster.registries import Registries
 from tests.scheduler.making import make_node
 
 CONTRACT = """

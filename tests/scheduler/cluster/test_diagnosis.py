@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster import diagnosis
-from pai_scheduler.cluster.amounts import ANY_GPU, CPUS, MEMORY, STORAGE
-from pai_scheduler.cluster.demand import Assignment, Demand
-from pai_scheduler.cluster.diagnosis import find_missing, find_never, missing, never_fits
+from pai_scheduler.cluster import feasibility
+from pai_scheduler.cluster.bin_packing import NoArrangement
+from pai_scheduler.cluster.feasibility import find_missing, find_never, missing, never_fits
 from pai_scheduler.cluster.node import Closing, Node, NodeState
-from pai_scheduler.cluster.packing import NoArrangement
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
-from pai_scheduler.cluster.shortages import (
+from pai_scheduler.cluster.resources import ANY_GPU, CPUS, MEMORY, STORAGE, Assignment, Demand
+from pai_scheduler.cluster.wait_reasons import (
     Finding,
     NoNodeHas,
     NoNodes,
@@ -287,7 +286,7 @@ def test_room_on_other_types_than_a_virtual_cluster_may_still_hold_is_said() -> 
 
 
 def test_a_search_that_was_given_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnosis, "arrange", lambda *_: NoArrangement.UNKNOWN)
+    monkeypatch.setattr(feasibility, "arrange", lambda *_: NoArrangement.UNKNOWN)
     gang = [make_demand(), make_demand(cpus=2)]
     assert never_fits(Cluster(LAB), gang) is None
     assert find_missing(Cluster(LAB), gang) == NotFound()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.dispatch import Preempt, Start
+from pai_scheduler.cluster.dispatcher import Preempt, Start
 from pai_scheduler.cluster.quota import Bound
 from tests.scheduler.cluster.harness import Harness, gpu, gpu_node, on, port
 from tests.scheduler.making import make_demand, make_node

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Assignment, Demand
-from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
+from pai_scheduler.cluster.dispatcher import Dispatcher, Preempt, Start
 from pai_scheduler.cluster.feasibility import Fits, obstacle
 from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.resources import Assignment, Demand
 from tests.scheduler.cluster import oracle
 from tests.scheduler.making import make_demand, make_node
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from pai_scheduler.cluster import estimate
+from pai_scheduler.cluster import start_estimate
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.estimate import estimate_start, those_ahead
+from pai_scheduler.cluster.resources import Demand
+from pai_scheduler.cluster.start_estimate import estimate_start, those_ahead
 from tests.scheduler.cluster.harness import Harness, gpu, gpu_node, on
 from tests.scheduler.making import make_demand
 
@@ -174,10 +174,10 @@ def test_a_long_queue_gets_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
         harness.wait(f"w{number}", gpu(1 + number % 4))
     limits = {f"w{number}": 1000 for number in range(4)}
     assert estimated(harness, gpu(1), limits=limits) is not None
-    monkeypatch.setattr(estimate, "MOST_AHEAD", 3)
+    monkeypatch.setattr(start_estimate, "MOST_AHEAD", 3)
     assert estimated(harness, gpu(1), limits=limits) is None
-    monkeypatch.setattr(estimate, "MOST_AHEAD", 100)
-    monkeypatch.setattr(estimate, "MOST_LOOKS", 5)
+    monkeypatch.setattr(start_estimate, "MOST_AHEAD", 100)
+    monkeypatch.setattr(start_estimate, "MOST_LOOKS", 5)
     assert estimated(harness, gpu(1), limits=limits) is None
 
 

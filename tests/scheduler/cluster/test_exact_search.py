@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster import exact_search
-from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.exact_search import ExactSearch, best_fit_may_err, enough_gpus
+from pai_scheduler.cluster import bin_packing
+from pai_scheduler.cluster.bin_packing import Budget, ExactSearch, Room, best_fit_may_err, enough_gpus
 from pai_scheduler.cluster.node import Node, NodeState
-from pai_scheduler.cluster.packing import Budget, Room
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
+from pai_scheduler.cluster.resources import Demand
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.cluster.oracle import fits, free_now
 from tests.scheduler.cluster.test_placement import check_placed, free
@@ -85,7 +84,7 @@ def test_what_was_refused_is_refused_again_without_a_look_until_something_change
 def test_what_was_not_found_with_all_steps_allowed_is_remembered_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(exact_search, "BUDGET", 1)
+    monkeypatch.setattr(bin_packing, "BUDGET", 1)
     look, rooms = ExactSearch(), Rooms(Room("a", 4, 1000, 0, {}), Room("b", 5, 1000, 0, {}))
     gang = [make_demand(cpus=2), make_demand(cpus=5)]
     assert [look.arrange(0, rooms, gang, None) for _ in range(2)] == [None, None]
@@ -102,9 +101,9 @@ def test_gpus_are_counted_by_type_and_in_all() -> None:
 
 def test_refusals_are_not_remembered_without_end() -> None:
     look, rooms = ExactSearch(), Rooms()
-    for state in range(3 * exact_search._MEMORY):
+    for state in range(3 * bin_packing._MEMORY):
         assert look.arrange(state, rooms, GANG, None) is None
-    assert len(look._refused) <= exact_search._MEMORY
+    assert len(look._refused) <= bin_packing._MEMORY
 
 
 def test_when_the_steps_are_used_up_nothing_is_found_until_more_are_allowed() -> None:
@@ -114,15 +113,15 @@ def test_when_the_steps_are_used_up_nothing_is_found_until_more_are_allowed() ->
     look._left = Budget(0)
     assert look.arrange(0, rooms, gang, None) is None
     look.allow_more()
-    assert look._left.left == exact_search.ALLOWANCE
+    assert look._left.left == bin_packing.ALLOWANCE
     assert look.arrange(0, rooms, gang, None) is not None
-    assert look._left.left < exact_search.ALLOWANCE
+    assert look._left.left < bin_packing.ALLOWANCE
 
 
 def test_steps_are_not_saved_without_end() -> None:
     look = ExactSearch()
     look.allow_more()
-    assert look._left.left == exact_search.MOST_SAVED
+    assert look._left.left == bin_packing.MOST_SAVED
 
 
 def test_equal_tasks_need_no_second_look_unless_types_are_limited_apart() -> None:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
 from pai_scheduler.cluster.quota import Bound, QuotaViolation
+from pai_scheduler.cluster.resources import Demand
 from tests.scheduler.cluster.harness import Harness, gpu, gpu_node, on
 from tests.scheduler.making import make_demand
 

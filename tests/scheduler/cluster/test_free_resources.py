@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.free_resources import FreeNodeResources
 from pai_scheduler.cluster.node import NodeState
+from pai_scheduler.cluster.node_index import FreeNodeResources
+from pai_scheduler.cluster.resources import Demand
 from tests.scheduler.cluster.harness import on, port
 from tests.scheduler.making import make_demand, make_node
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pai_scheduler.cluster.gang import gang_of, role_demand
+from pai_scheduler.cluster.resources import gang_of, role_demand
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.making import make_role, make_spec
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.demand import Assignment, Demand
-from pai_scheduler.cluster.gang_count import GangCount, copies_on
 from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.preemption import GangCount, copies_on
+from pai_scheduler.cluster.resources import Assignment, Demand
 from tests.scheduler.making import make_demand, make_node
 
 _SIZES = st.integers(0, 4)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.gpu_links import Group, choose, groups_of
+from pai_scheduler.cluster.locality import rearrange
+from pai_scheduler.cluster.node import Group, choose, groups_of
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.proximity import rearrange
 from tests.scheduler.cluster.harness import on
 from tests.scheduler.making import make_demand, make_node
 

@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pai_scheduler.cluster.holdings import Holdings
+from pai_scheduler.cluster.allocations import Holdings
 from pai_scheduler.cluster.preemption import JobHolding
 
 CLUSTERS = ("x", "y")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.estimate import estimate_start
 from pai_scheduler.cluster.feasibility import feasibility
-from pai_scheduler.cluster.maintenance import Barring, Maintenance, in_words
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Barring, Maintenance, Node, in_words
+from pai_scheduler.cluster.resources import Demand
+from pai_scheduler.cluster.start_estimate import estimate_start
 
 from .harness import Harness, gpu, gpu_node, on
 

@@ -5,8 +5,8 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster import overtaking
-from pai_scheduler.cluster.overtaking import NEVER, Head, Overtaking, StartedJob
+from pai_scheduler.cluster import queue_index
+from pai_scheduler.cluster.queue_index import NEVER, Head, Overtaking, StartedJob
 
 
 def head(order: int, *, vc: str = "x", priority: int = 0, within: bool = True) -> Head:
@@ -92,6 +92,6 @@ def test_the_numbers_are_those_of_a_look_at_every_line_for_every_start(
             started = start(order, vc=vc, priority=priority, within=within)
             for other, first in heads.items():
                 counts[other] += first.is_overtaken_by(started)
-            with mock.patch.object(overtaking, "MOST_STARTS", most):
+            with mock.patch.object(queue_index, "MOST_STARTS", most):
                 lines.started([started])
         assert {one: lines.count(one) for one in heads} == counts

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.packing import Budget, NoArrangement, Place, Room, arrange
+from pai_scheduler.cluster.bin_packing import Budget, NoArrangement, Place, Room, arrange
+from pai_scheduler.cluster.resources import Demand
 from tests.scheduler.cluster.oracle import Free, fits
 from tests.scheduler.making import make_demand
 

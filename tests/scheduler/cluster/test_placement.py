@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
+from pai_scheduler.cluster.resources import Assignment, Demand
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.making import make_demand, make_node
 

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.amounts import of_task
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.preemption import JobHolding, PreemptionPlanner
 from pai_scheduler.cluster.quota import Bound, QuotaAccounting
+from pai_scheduler.cluster.resources import Assignment, Demand, of_task
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.cluster.harness import port
 from tests.scheduler.making import make_demand, make_node

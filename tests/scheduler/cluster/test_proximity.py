@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.demand import Assignment, Demand
+from pai_scheduler.cluster.locality import rearrange
 from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.proximity import rearrange
+from pai_scheduler.cluster.resources import Assignment, Demand
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.cluster.test_placement import check_placed, free
 from tests.scheduler.making import make_demand, make_node

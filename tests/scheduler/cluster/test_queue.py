@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.overtaking import StartedJob
 from pai_scheduler.cluster.queue import Queue, Standing
-from pai_scheduler.cluster.room_index import FreeRoom
+from pai_scheduler.cluster.queue_index import FreeRoom, StartedJob
 from tests.scheduler.making import make_demand
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.ranking import Ranking
+from pai_scheduler.cluster.queue_index import Ranking
 
 JOBS = st.lists(st.tuples(st.sampled_from(["alice", "bob", "carol"]), st.integers(-3, 0)), max_size=12)
 TURNS = st.fixed_dictionaries({user: st.integers(0, 40) for user in ("alice", "bob", "carol")})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.cluster.ranks import comes_to_stop, level_of, precedence, turn_in_level, turn_of
+from pai_scheduler.cluster.queue_rank import comes_to_stop, level_of, precedence, turn_in_level, turn_of
 
 
 def test_a_higher_priority_comes_first_whatever_the_turns_are() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pai_scheduler.cluster.config_fields import DefinitionError
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.definition_fields import DefinitionError
-from pai_scheduler.cluster.redistribution import NotEnoughError, assign, difference, overlay, remove
+from pai_scheduler.cluster.quota import NotEnoughError, assign, difference, overlay, remove
 
 NAMES = ("a", "b", "c")
 per_cents = st.decimals(0, 100, places=2).map(float) | st.sampled_from([0.0, 0.1, 33.333333, 100.0])

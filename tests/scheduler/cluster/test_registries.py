@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.cluster.registries import Registries
+from pai_scheduler.cluster.definition import Registries
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.reservations import Reservation, Reservations, ReservedPlace
+from pai_scheduler.cluster.resources import Demand
 from tests.scheduler.cluster.harness import Harness, gpu, gpu_node, on, port
 from tests.scheduler.making import make_demand, make_node
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.room_index import FreeRoom, RoomIndex
+from pai_scheduler.cluster.queue_index import FreeRoom, RoomIndex
+from pai_scheduler.cluster.resources import Demand
 from tests.scheduler.making import make_demand
 
 TYPES = ("A100", "K80")

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.dispatch import Decision, Dispatcher, Start
+from pai_scheduler.cluster.dispatcher import Decision, Dispatcher, Start
 from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
+from pai_scheduler.cluster.resources import Demand
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.cluster.plain import PlainCluster, PlainDispatcher
 from tests.scheduler.making import make_demand, make_node

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pai_scheduler.cluster.config_fields import DefinitionError
 from pai_scheduler.cluster.definition import parse_definition
-from pai_scheduler.cluster.definition_fields import DefinitionError
 from pai_scheduler.cluster.shared_folders import (
     SharedFolder,
     SharedMount,

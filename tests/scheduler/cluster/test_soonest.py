@@ -6,16 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.allowance import Allowance
-from pai_scheduler.cluster.amounts import of_gang
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.preemption import JobHolding, PreemptionPlanner
+from pai_scheduler.cluster.preemption import Allowance, JobHolding, PreemptionPlanner, Soonest, SoonestPlanner
 from pai_scheduler.cluster.quota import Bound, QuotaAccounting
 from pai_scheduler.cluster.reservations import Reservation, ReservedPlace
-from pai_scheduler.cluster.soonest import Soonest, SoonestPlanner
+from pai_scheduler.cluster.resources import Assignment, Demand, of_gang
 from tests.scheduler.making import make_demand, make_node
 
 TYPES = ("A100", "K80")

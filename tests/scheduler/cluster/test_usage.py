@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.usage import CORES_PER_GPU, Sharer, Usage, UsageAccounting, UsedLately, weight
+from pai_scheduler.cluster.fair_share import CORES_PER_GPU, Sharer, Usage, UsageAccounting, UsedLately, weight
 from tests.scheduler.making import make_demand
 
 HOUR = 3_600_000

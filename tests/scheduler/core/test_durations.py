@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.core import durations
-from pai_scheduler.core.durations import LEAST_JOBS, MOST_JOBS, Durations
+from pai_scheduler.core import runtime_prediction
 from pai_scheduler.core.queries import start_of_waiting
+from pai_scheduler.core.runtime_prediction import LEAST_JOBS, MOST_JOBS, Durations
 from pai_scheduler.job.spec import JobSpec, TaskRole
 from tests.scheduler.core.world import World
 from tests.scheduler.making import make_node, make_role
@@ -74,7 +74,7 @@ def test_the_last_ones_count(known: Durations) -> None:
 def test_kinds_of_jobs_are_not_remembered_without_end(
     known: Durations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(durations, "MOST_KINDS", 6)
+    monkeypatch.setattr(runtime_prediction, "MOST_KINDS", 6)
     for user in ("alice", "bob", "carol"):
         for _ in range(3):
             known.learn(user, job(), 10, None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.queries import queued_jobs, waiting_reason
+from pai_scheduler.core.state_machine import CoreSettings
 from tests.scheduler.core.world import World, make_node, make_role
 from tests.scheduler.making import make_spec
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
-from pai_scheduler.cluster.ranks import level_of
-from pai_scheduler.core.machine import CoreSettings
+from pai_scheduler.cluster.queue_rank import level_of
 from pai_scheduler.core.queries import waiting_reason
+from pai_scheduler.core.state_machine import CoreSettings
 from pai_scheduler.simulator.run import replay
 from pai_scheduler.simulator.trace import TraceJob, TraceRole
 from tests.scheduler.core.world import World, make_node, make_role

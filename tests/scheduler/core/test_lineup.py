@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.core import lineup
+from pai_scheduler.core import recovery
 from pai_scheduler.core.events import Tick
 from pai_scheduler.core.instructions import LaunchAttempt, Outcome
-from pai_scheduler.core.lineup import Lineup
-from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Job, SubState
+from pai_scheduler.core.recovery import Lineup
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.job.spec import renamed
 from tests.scheduler.making import make_node, make_role, make_spec
 
@@ -92,12 +92,12 @@ def test_they_stand_as_if_each_had_come_by_itself(
             for number, (spec, user, priority, overtaken, again) in enumerate(found)
         ]
 
-    lineup_most, lineup._MOST = lineup._MOST, most
+    lineup_most, recovery._MOST = recovery._MOST, most
     try:
         jobs, others = made(), made()
         (one, outcome), (other, expected) = _restored(jobs, together=True), _restored(others, together=False)
     finally:
-        lineup._MOST = lineup_most
+        recovery._MOST = lineup_most
     waiting = [job for job in jobs if job.id in one.queue]
     assert [job.id in other.queue for job in others] == [job.id in one.queue for job in jobs]
     assert _state(one, waiting) == _state(other, [job for job in others if job.id in other.queue])

@@ -21,14 +21,13 @@ from hypothesis.stateful import (
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
 from pai_scheduler.cluster.feasibility import Fits, obstacle
-from pai_scheduler.cluster.gang import gang_of
-from pai_scheduler.cluster.maintenance import Maintenance
-from pai_scheduler.cluster.node import Node, NodeState
+from pai_scheduler.cluster.node import Maintenance, Node, NodeState
 from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.resources import gang_of
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
-from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.model import Job, State, SubState, Task
 from pai_scheduler.core.queries import waiting_reason
+from pai_scheduler.core.state_machine import Core, CoreSettings
 from pai_scheduler.core.timers import Timer
 from pai_scheduler.job.after import On
 from pai_scheduler.job.exits import PREEMPTED

@@ -6,8 +6,8 @@ import pytest
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core.events import Reordered
-from pai_scheduler.core.order import message, reorder
 from pai_scheduler.core.queries import queued_jobs
+from pai_scheduler.core.queue_policies import message, reorder
 from tests.scheduler.core.world import World, make_node, make_role
 from tests.scheduler.making import make_spec
 

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from pai_scheduler.cluster import estimate
+from pai_scheduler.cluster import start_estimate
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core import queries
-from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.queries import (
     Limits,
     QueuedJob,
@@ -21,6 +20,7 @@ from pai_scheduler.core.queries import (
     virtual_cluster_uses,
     waiting_reason,
 )
+from pai_scheduler.core.state_machine import CoreSettings
 from tests.scheduler.core.world import World, make_node, make_role
 from tests.scheduler.making import make_spec
 
@@ -268,7 +268,7 @@ def test_a_job_far_back_in_a_long_queue_is_told_nothing(monkeypatch: pytest.Monk
     for name in names:
         world.submit(make_role(gpus=2), id=name, extras={"maxRunSeconds": 300})
     assert None not in [start_of_waiting(world.core, name, world.now) for name in names]
-    for module in (estimate, queries):
+    for module in (start_estimate, queries):
         monkeypatch.setattr(module, "MOST_AHEAD", 2)
     told = [start_of_waiting(world.core, name, world.now) is not None for name in names]
     assert told == [True, True, True, False]

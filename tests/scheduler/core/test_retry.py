@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from pai_scheduler.core.completion import retry_after
 from pai_scheduler.core.model import State, SubState, Verdict
-from pai_scheduler.core.retry import retry_after
 from pai_scheduler.i18n import msg
 from tests.scheduler.core.world import (
     EndCause,

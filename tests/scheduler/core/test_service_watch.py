@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
-from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.queries import waiting_reason
+from pai_scheduler.core.state_machine import CoreSettings
 from tests.scheduler.core.test_least_attained import is_stopped
 from tests.scheduler.core.world import World, make_node, make_role
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core.instructions import Instruction
-from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.queries import limit_errors, queued_jobs, waiting_reason
+from pai_scheduler.core.state_machine import CoreSettings
 from tests.scheduler.core.world import (
     GRACE_MS,
     EndCause,

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import structs
 
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.fair_share import Sharer, Usage
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.usage import Sharer, Usage
 from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.events import (
     EndCause,
@@ -35,9 +35,9 @@ from pai_scheduler.core.instructions import (
     ReleaseAttempt,
     WakeAt,
 )
-from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.model import Attempt, Job, JobEvent, State, Task
 from pai_scheduler.core.queries import Forecast, forecast
+from pai_scheduler.core.state_machine import Core, CoreSettings
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec

@@ -7,8 +7,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry, generate_latest
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.node import DiskSpace, NodeState
+from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.model import Job, Task
 from pai_scheduler.engine.protocol import Usage
 from pai_scheduler.job.task import TaskRef

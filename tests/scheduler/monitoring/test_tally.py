@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.model import Job, State, SubState, Task
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.monitoring.tally import JobKind, PlacedResources, Tally

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.cluster.definition_fields import DefinitionError
-from pai_scheduler.cluster.maintenance import Maintenance
-from pai_scheduler.cluster.node import Closing, NodeState
+from pai_scheduler.cluster.config_fields import DefinitionError
+from pai_scheduler.cluster.node import Closing, Maintenance, NodeState
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service.current_cluster import CurrentCluster
 from tests.scheduler.making import make_node

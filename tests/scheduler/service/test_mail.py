@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from pai_scheduler.core.announcements import Announcement
+from pai_scheduler.core.instructions import Announcement
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.message_documents import message_document

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.core.announcements import Announcement
-from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.machine import Core
+from pai_scheduler.core.instructions import Announcement, Outcome
 from pai_scheduler.core.model import JobEvent
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.service.channel import UndeliveredError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.completion import stop_verdict
 from pai_scheduler.core.model import Attempt, Job, State, Task
 from pai_scheduler.job.parse import parse_job

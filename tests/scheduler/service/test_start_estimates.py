@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import SubState
 from pai_scheduler.core.queries import seconds_until, start_of_waiting
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.service import start_estimates
 from pai_scheduler.service.start_estimates import FRESH_MS, KEPT_MS, SAVED_SECONDS, SHARE, StartEstimates
 from tests.scheduler.core.world import World, make_node, make_role

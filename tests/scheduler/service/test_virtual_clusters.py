@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from pai_scheduler.cluster.config_fields import DefinitionError
 from pai_scheduler.cluster.definition import parse_definition
-from pai_scheduler.cluster.definition_fields import DefinitionError
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job
 from pai_scheduler.engine.process.engine import ProcessEngine

@@ -12,8 +12,8 @@ from sqlalchemy.exc import IntegrityError
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import EndCause, Ended, Event, Started, StopRequested, Submitted, Tick
 from pai_scheduler.core.instructions import LaunchAttempt, Outcome, ReleaseAttempt
-from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Job, State, SubState
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import RequestError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.core.machine import CoreSettings
+from pai_scheduler.core.state_machine import CoreSettings
 from pai_scheduler.simulator.accuracy import Accuracy, document
 from pai_scheduler.simulator.run import Replayed, replay
 from tests.scheduler.making import make_node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, JobEvent, Task
 from pai_scheduler.i18n import msg

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pai_scheduler.cluster.maintenance import Maintenance
+from pai_scheduler.cluster.node import Maintenance
 from tests.scheduler.store.conftest import OpenStore
 
 

@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 
 import pai_scheduler.store.store as store_module
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.core.machine import Core
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.store.records import JobLinks
 from pai_scheduler.store.store import Store, StoreError
 from pai_scheduler.store.tables import HEAD, metadata

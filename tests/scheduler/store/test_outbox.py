@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pai_scheduler.core.announcements import Announcement
-from pai_scheduler.core.instructions import Outcome
+from pai_scheduler.core.instructions import Announcement, Outcome
 from pai_scheduler.core.model import JobEvent
 from pai_scheduler.i18n import msg
 from pai_scheduler.store.store import Store

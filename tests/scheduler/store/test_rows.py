@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict
 from pai_scheduler.i18n import Message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pai_scheduler.cluster.usage import Usage
+from pai_scheduler.cluster.fair_share import Usage
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.store.store import Store
 

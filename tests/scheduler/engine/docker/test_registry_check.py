@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 import pytest
 
-from pai_scheduler.cluster.registries import Registries
+from pai_scheduler.cluster.definition import Registries
 from pai_scheduler.engine.docker.registry_check import RegistryCheck
 
 LONG = 60.0

@@ -1,4 +1,4 @@
-"""How long jobs will run, learned from those that ended: of a user's, with the same image and commands.
+"""Run times predicted from those jobs of a user that had the same image and commands.
 
 What is found is what was usual, never a promise. Of a job that has a time limit is learned which part of it
 such jobs take, as people name round numbers that are too long. Of one without, how long the same took before:

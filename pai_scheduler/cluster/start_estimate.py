@@ -1,4 +1,4 @@
-"""When a gang that came now would start: the ends of what runs, and those who come first, played through.
+"""Estimated start of a gang that came now: what runs and who comes first, simulated.
 
 Who asks says for how long jobs run: by their limits, or by what such jobs took. A job of which nothing is
 known is taken to run for ever, so that where it is in the way nothing is told. What others will submit, and
@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
 
-from .amounts import Amounts, of_task
-from .demand import Assignment, Demand
 from .preemption import JobHolding
+from .queue_rank import Rank
 from .quota import Bound
-from .ranks import Rank
 from .reservations import Reservation
-from .state import SchedulerState, Shape
+from .resources import Amounts, Assignment, Demand, of_task
+from .scheduler_state import SchedulerState, Shape
 
 #: A longer queue, or more looks at the cluster than this, and no number is worth the time that it takes.
 MOST_AHEAD = 100

@@ -1,12 +1,12 @@
-"""What job events say in words about the steps of a job."""
+"""Sentences of job events."""
 
 from __future__ import annotations
 
-from pai_scheduler.cluster.dispatch import Start
-from pai_scheduler.cluster.maintenance import Maintenance, in_words
+from pai_scheduler.cluster.dispatcher import Start
+from pai_scheduler.cluster.node import Maintenance, in_words
 from pai_scheduler.i18n import Message, counted, msg
 
-from . import retry
+from . import completion
 from .events import HeldAfterFailure
 from .model import Job, State, Task, Verdict
 
@@ -47,7 +47,7 @@ def task_ended(task: Task) -> Message:
     return msg("Task {task} has ended with exit code {code}.", task=where, code=task.exit_code)
 
 
-def retried(verdict: Verdict, another: retry.Retry) -> Message:
+def retried(verdict: Verdict, another: completion.Retry) -> Message:
     """An attempt is followed by another."""
     if another.delay_ms:
         seconds = another.delay_ms / 1000

@@ -1,4 +1,4 @@
-"""What can keep a gang from being placed: one type for each kind of shortage, with its numbers and its words.
+"""Reasons for which a gang cannot be placed: a type for each, with its numbers and its sentence.
 
 `empty` tells whether a finding is about the cluster with nothing running on it: then it will not change by
 waiting, and its sentence says what to ask for instead.
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from pai_scheduler.i18n import Message, msg
 
-from .amounts import ANY_GPU, CPUS, MEMORY, STORAGE, describe, gpu_key, is_gpu
-from .demand import Demand
-from .packing import Room
+from .bin_packing import Room
+from .resources import ANY_GPU, CPUS, MEMORY, STORAGE, Demand, describe, gpu_key, is_gpu
 
 #: Nodes named in one sentence at most.
 _MOST_NAMES = 5

@@ -1,6 +1,6 @@
-"""Who waits, who holds what, and what is kept for whom: what decisions are made on, and questions to it.
+"""The scheduling state: queue, allocations and reservations, and questions to them.
 
-A job is a gang here. Whatever changes is told by its method; `dispatch.py` decides what follows.
+A job is a gang here. Whatever changes is told by its method; `dispatcher.py` decides what follows.
 """
 
 from __future__ import annotations
@@ -12,21 +12,18 @@ from functools import lru_cache
 
 import msgspec
 
-from .amounts import Amounts, of_gang, of_task
-from .borrowing import Borrowing
+from .allocations import Borrowing, Holdings
 from .definition import DEFAULT_MAINTENANCE_NOTICE_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
-from .demand import Assignment, Demand
-from .holdings import Holdings
-from .maintenance import Barring
-from .node import Node
+from .fair_share import UsageAccounting, weight
+from .node import Barring, Node
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
 from .queue import Queue
+from .queue_index import FreeRoom
+from .queue_rank import QueuePosition, Rank, comes_to_stop, shift_of
 from .quota import Bound, QuotaAccounting, QuotaViolation
-from .ranks import QueuePosition, Rank, comes_to_stop, shift_of
 from .reservations import Reservation, Reservations
-from .room_index import FreeRoom
-from .usage import UsageAccounting, weight
+from .resources import Amounts, Assignment, Demand, of_gang, of_task
 
 
 @dataclass(frozen=True, slots=True)

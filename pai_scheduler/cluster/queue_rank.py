@@ -1,4 +1,4 @@
-"""In which order jobs wait: the rank of one, and its position among all of its virtual cluster."""
+"""The rank of a waiting job, and its position in its virtual cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def turn_of(precedence: int) -> int:
 
 
 def shift_of(turn: int) -> int:
-    """Return what is added to the precedence of a user's jobs where users take turns (see `usage.py`)."""
+    """Return what is added to the precedence of a user's jobs where users take turns (`fair_share.py`)."""
     return turn * _PRIORITIES
 
 

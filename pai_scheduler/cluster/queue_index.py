@@ -1,18 +1,191 @@
-"""How often those who wait were overtaken, counted without a look at all of them whenever a job starts.
-
-A line (the jobs of one shape) is looked at once for each start that overtakes its first job, until that has
-happened too often; how often it was is made from a log of what has started, when somebody asks.
-"""
+"""Indexes of the queue: positions, who waits for what room, and how often each was overtaken."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+import heapq
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from sortedcontainers import SortedDict, SortedList
 
-from .ranks import QueuePosition, Rank
+from .queue_rank import QueuePosition, Rank
+from .resources import Demand
+
+# All waiting jobs of a virtual cluster in order, so that a place is looked up and not counted.
+#
+# Where users take turns, it is a line of each user's lines: when a user's turn changes, no job is moved.
+
+
+class _Line:
+    """The jobs of one user, or of all; `shift` is added to the precedence of each."""
+
+    __slots__ = ("jobs", "shift")
+
+    def __init__(self, shift: int) -> None:
+        self.shift = shift
+        self.jobs = SortedList()
+
+    def within(self, position: QueuePosition) -> QueuePosition:
+        """Return a position as it is without the shift."""
+        (precedence, order), job_id = position
+        return (precedence - self.shift, order), job_id
+
+    def after(self, begin: int) -> Iterator[QueuePosition]:
+        """Return the positions from a place on."""
+        for (precedence, order), job_id in self.jobs.islice(begin):
+            yield (precedence + self.shift, order), job_id
+
+
+class Ranking:
+    """The lines of one virtual cluster, by user (None: jobs that take no turns)."""
+
+    __slots__ = ("_count", "_lines")
+
+    def __init__(self) -> None:
+        self._lines: dict[str | None, _Line] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return (job_id for _, job_id in self._from([(line, 0) for line in self._lines.values()]))
+
+    def add(self, user: str | None, shift: int, rank: Rank, job_id: str) -> None:
+        """Take in a job; `rank` is without the shift."""
+        self._line(user, shift).jobs.add((rank, job_id))
+        self._count += 1
+
+    def add_many(self, user: str | None, shift: int, positions: Sequence[QueuePosition]) -> None:
+        """Take in jobs; their positions are without the shift."""
+        self._line(user, shift).jobs.update(positions)
+        self._count += len(positions)
+
+    def remove(self, user: str | None, rank: Rank, job_id: str) -> None:
+        """Undo `add`."""
+        line = self._lines[user]
+        line.jobs.remove((rank, job_id))
+        self._count -= 1
+        if not line.jobs:
+            del self._lines[user]
+
+    def shift(self, user: str | None, shift: int) -> None:
+        """Know that a user's turn is another."""
+        if user in self._lines:
+            self._lines[user].shift = shift
+
+    def before(self, position: QueuePosition) -> int:
+        """Count the jobs before a position."""
+        return sum(int(line.jobs.bisect_left(line.within(position))) for line in self._lines.values())
+
+    def after(self, position: QueuePosition | None, limit: int | None) -> tuple[int, list[str]]:
+        """Count the jobs up to a position (None: none), and list those after it: `limit` (None: all)."""
+        begins = [
+            (line, 0 if position is None else int(line.jobs.bisect_right(line.within(position))))
+            for line in self._lines.values()
+        ]
+        found = islice(self._from(begins), limit)
+        return sum(begin for _, begin in begins), [job_id for _, job_id in found]
+
+    def _line(self, user: str | None, shift: int) -> _Line:
+        line = self._lines.get(user)
+        if line is None:
+            line = self._lines[user] = _Line(shift)
+        return line
+
+    def _from(self, begins: list[tuple[_Line, int]]) -> Iterator[QueuePosition]:
+        parts = [line.after(begin) for line, begin in begins]
+        return parts[0] if len(parts) == 1 else heapq.merge(*parts)
+
+
+# Who waits for room, by what a task needs: found without a look at everybody when room becomes free.
+
+Position = TypeVar("Position")
+Waiting = TypeVar("Waiting")
+
+#: The type of GPU that a task asks for (None: any), and how many.
+_Gpus = tuple[str | None, int]
+
+
+@dataclass(slots=True)
+class FreeRoom:
+    """What is free on one node: memory in MB, storage in GB, GPUs by type."""
+
+    cpus: int
+    memory_mb: int
+    storage_gb: int
+    gpus: Mapping[str, int]
+    #: how many GPUs of one type there are at most
+    most_gpus: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Count them."""
+        self.most_gpus = max(self.gpus.values(), default=0)
+
+    def holds(self, demand: Demand) -> bool:
+        """Return whether a task has enough cores, memory and storage here."""
+        return (
+            demand.cpus <= self.cpus
+            and demand.memory_mb <= self.memory_mb
+            and demand.storage_gb <= self.storage_gb
+        )
+
+
+class RoomIndex(Generic[Position, Waiting]):
+    """What waits, in order of its positions (no two have the same), by the GPUs of each of its tasks."""
+
+    __slots__ = ("_by_gpus",)
+
+    def __init__(self) -> None:
+        self._by_gpus: dict[_Gpus, SortedDict[Position, tuple[Waiting, list[Demand]]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_gpus)
+
+    def add(self, position: Position, waiting: Waiting, demands: Iterable[Demand]) -> None:
+        """Take in what waits at a position for room for all of `demands`."""
+        for demand in demands:
+            gpus = demand.gpu_type, demand.gpus
+            if gpus not in self._by_gpus:
+                self._by_gpus[gpus] = SortedDict()
+            self._by_gpus[gpus].setdefault(position, (waiting, []))[1].append(demand)
+
+    def remove(self, position: Position, demands: Iterable[Demand]) -> None:
+        """Undo `add`."""
+        for demand in demands:
+            gpus = demand.gpu_type, demand.gpus
+            by_position = self._by_gpus.get(gpus)
+            if by_position is not None:
+                by_position.pop(position, None)
+                if not by_position:
+                    del self._by_gpus[gpus]
+
+    def first(
+        self, rooms: Iterable[FreeRoom], after: Position | None = None
+    ) -> tuple[Position, Waiting] | None:
+        """Return the first, `after` a position, of which one of `rooms` could take a task."""
+        best: tuple[Position, Waiting] | None = None
+        for room in rooms:
+            gpus, most = room.gpus, room.most_gpus
+            for (gpu_type, count), by_position in self._by_gpus.items():
+                if count > (most if gpu_type is None else gpus.get(gpu_type, 0)):
+                    continue
+                for position in by_position.irange(after, inclusive=(False, False)):
+                    if best is not None and not position < best[0]:
+                        break
+                    waiting, demands = by_position[position]
+                    if any(map(room.holds, demands)):
+                        best = position, waiting
+                        break
+        return best
+
+
+# How often those who wait were overtaken, counted without a look at all of them whenever a job starts.
+#
+# A line (the jobs of one shape) is looked at once for each start that overtakes its first job, until that
+# has happened too often; how often it was is made from a log of what has started, when somebody asks.
 
 #: More often than any job is overtaken.
 NEVER = 1 << 62

@@ -1,4 +1,4 @@
-"""The fields of the cluster file: read, or refused with their place and a sentence."""
+"""Typed readers of the cluster file's fields: a value, or a refusal with its place."""
 
 from __future__ import annotations
 

@@ -21,23 +21,20 @@ from pai_scheduler.cluster.definition import (
     ShortestRemaining,
     VirtualCluster,
 )
-from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
-from pai_scheduler.cluster.gang import DEFAULT_STORAGE_REQUEST_GB, gang_of, role_demand
-from pai_scheduler.cluster.maintenance import Maintenance
+from pai_scheduler.cluster.dispatcher import Dispatcher, Preempt, Start
+from pai_scheduler.cluster.fair_share import Sharer, Usage
+from pai_scheduler.cluster.node import Maintenance
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.queue import Queue
-from pai_scheduler.cluster.state import Shape
-from pai_scheduler.cluster.usage import Sharer, Usage
+from pai_scheduler.cluster.resources import DEFAULT_STORAGE_REQUEST_GB, Demand, gang_of, role_demand
+from pai_scheduler.cluster.scheduler_state import Shape
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.exits import PREEMPTED
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 
-from . import completion, event_texts, order, retry
-from .announcements import announcements
+from . import completion, event_messages, queue_policies
 from .dependencies import Dependencies, Dependency, waits_for
-from .durations import Durations
 from .events import (
     Accessed,
     Ended,
@@ -54,10 +51,11 @@ from .events import (
     Submitted,
     Tick,
 )
-from .instructions import KillTask, LaunchAttempt, Outcome, ReleaseAttempt, WakeAt
-from .lineup import Lineup
+from .instructions import KillTask, LaunchAttempt, Outcome, ReleaseAttempt, WakeAt, announcements
 from .model import ACCESS, Attempt, Job, JobEvent, State, SubState, Task, Verdict
-from .service_watch import ServiceWatch
+from .queue_policies import ServiceWatch
+from .recovery import Lineup
+from .runtime_prediction import Durations
 from .timers import Timer, Timers
 
 
@@ -267,7 +265,7 @@ class Core:
         if policy is not None:
             return self.services.turn(policy, user, spec)
         cluster = self.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
-        return order.turn(cluster, self.run_seconds(spec), submitted)
+        return queue_policies.time_limit_turn(cluster, self.run_seconds(spec), submitted)
 
     # -- events ---------------------------------------------------------------------------------------------
 
@@ -391,7 +389,7 @@ class Core:
         if job.sub_state is SubState.RUNNING:
             job.enter(SubState.DEBUG_HELD)
             outcome.jobs[job.id] = job
-        text = event_texts.held(event, self.settings.debug_hold_seconds)
+        text = event_messages.held(event, self.settings.debug_hold_seconds)
         until: dict[str, object] = {"until": event.time + self._hold_ms}
         self._tell(outcome, job, event.time, "held", text, task, data=until)
         self._limit_hold(job, task, outcome)
@@ -405,7 +403,7 @@ class Core:
         completion.end_task(task, event, attempt.verdict)
         self.dispatcher.release(job.id, job.place_in_gang(task.ref), event.time)
         outcome.tasks[task.ref] = task
-        self._tell(outcome, job, event.time, "task-ended", event_texts.task_ended(task), task)
+        self._tell(outcome, job, event.time, "task-ended", event_messages.task_ended(task), task)
         if attempt.verdict is None:
             verdict = completion.verdict_after(job.spec, attempt, task, event)
             if verdict is not None:
@@ -464,7 +462,7 @@ class Core:
             task = tasks[place]
             task.assignment = assignment
             outcome.tasks[task.ref] = task
-        text = event_texts.other_ports(len(changed))
+        text = event_messages.other_ports(len(changed))
         self._tell(outcome, job, event.time, "ports-changed", text, attempt=attempt)
         outcome.instructions.append(LaunchAttempt(job.id, attempt.number))
 
@@ -493,7 +491,7 @@ class Core:
         if limit is not None and launched + limit <= window.begin:
             return
         data: dict[str, object] = {"node": node, "begin": window.begin, "end": window.end}
-        text, at = event_texts.maintenance(node, window), max(time, job.latest)
+        text, at = event_messages.maintenance(node, window), max(time, job.latest)
         self._tell(outcome, job, at, "maintenance", text, attempt=attempt, data=data)
 
     def _on_shares(self, event: SharesChanged, outcome: Outcome) -> None:
@@ -547,7 +545,7 @@ class Core:
         job = self.jobs.get(event.job_id)
         if job is None or job.is_decided:
             return
-        changed = order.reorder(self.jobs, self.dispatcher, job, event)
+        changed = queue_policies.reorder(self.jobs, self.dispatcher, job, event)
         for other in changed:
             outcome.jobs[other.id] = other
             if other.id in self.queue:
@@ -555,7 +553,7 @@ class Core:
             elif other.attempt is not None and other.attempt.verdict is None:
                 self.services.watch(other, other.attempt, event.time, outcome)
         if job in changed:
-            text = order.message(job, event)
+            text = queue_policies.message(job, event)
             self._tell(outcome, job, event.time, "reordered", text)
 
     # -- transitions ----------------------------------------------------------------------------------------
@@ -624,7 +622,7 @@ class Core:
         outcome.jobs[job.id] = job
         outcome.attempts[job.id, number] = attempt
         outcome.instructions.append(LaunchAttempt(job.id, number))
-        text = event_texts.placed(job, start)
+        text = event_messages.placed(job, start)
         data: dict[str, object] = {"borrows": True} if start.borrows else {}
         self._tell(outcome, job, time, "placed", text, attempt=attempt, data=data)
         if self.dispatcher.barring:
@@ -653,7 +651,7 @@ class Core:
         outcome.attempts[job.id, attempt.number] = attempt
         self.timers.cancel(job.id)
         ran = time - attempt.launched if attempt.launched is not None else 0
-        another = retry.retry_after(job, verdict, ran)
+        another = completion.retry_after(job, verdict, ran)
         if another is None:
             job.verdict = verdict
             if not told and not attempt.is_released:
@@ -663,7 +661,7 @@ class Core:
             job.retries.streak += 1
             job.last_failure = verdict.reason if verdict.state is State.FAILED else None
             job.not_before = time + another.delay_ms if another.delay_ms else None
-            self._tell(outcome, job, time, "retry", event_texts.retried(verdict, another), attempt=attempt)
+            self._tell(outcome, job, time, "retry", event_messages.retried(verdict, another), attempt=attempt)
         job.enter(SubState.ENDING)
         outcome.jobs[job.id] = job
         if attempt.is_released:

@@ -1,13 +1,13 @@
-"""Puts in line what waits at a start, perhaps a million jobs: a user's that ask for the same together."""
+"""The queue after a restart, perhaps of a million jobs: those of a user that ask for the same in one go."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pai_scheduler.cluster.dispatch import Dispatcher
-from pai_scheduler.cluster.gang import gang_of
-from pai_scheduler.cluster.ranks import QueuePosition, precedence
+from pai_scheduler.cluster.dispatcher import Dispatcher
+from pai_scheduler.cluster.queue_rank import QueuePosition, precedence
+from pai_scheduler.cluster.resources import gang_of
 from pai_scheduler.job.spec import JobSpec
 
 from .model import Job

@@ -1,4 +1,4 @@
-"""What users have used of a virtual cluster lately: less and less counts of what is longer ago.
+"""Usage of a virtual cluster by user, decaying with time.
 
 One unit is an eighth of a GPU for one ms. A task counts its GPUs, one without a GPU its cores. An account has
 what was used until a moment, halved for each half-life since; what is held now is added to it when somebody
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import exp2, log, log2
 
 from .definition import VirtualCluster
-from .demand import Demand
+from .resources import Demand
 
 #: A GPU counts as so many cores.
 CORES_PER_GPU = 8

@@ -1,4 +1,4 @@
-"""Brings the tasks of a placed gang near each other where that costs nothing, or spreads them by choice.
+"""Locality of a placed gang: its tasks brought near each other where that costs nothing, or spread.
 
 Best fit (placement.py) has decided by then that the gang starts, and with GPUs of which types; neither is
 changed here. Near is one node, else one rack. It costs nothing where as much is left for others by best fit's
@@ -15,9 +15,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .demand import Assignment, Demand
-from .free_resources import FreeNodeResources
+from .node_index import FreeNodeResources
 from .placement import Cluster, hardest_first
+from .resources import Assignment, Demand
 
 #: Looks of one task at one node that one gang may take: some milliseconds.
 _MOST_LOOKS = 4_000

@@ -1,4 +1,4 @@
-"""Decides who starts, who is stopped for whom, and for whom resources are kept; a job is a gang here.
+"""The scheduling cycle: who starts, who is stopped for whom, for whom resources are reserved.
 
 A look at the queue has two rounds: first those who stay within the guaranteed share of their virtual cluster,
 then those who may borrow. For a job within its guarantee that finds no room, the youngest borrowing jobs of
@@ -16,21 +16,17 @@ from typing import NamedTuple
 
 from sortedcontainers import SortedDict
 
-from .allowance import Allowance
-from .amounts import ANY_GPU, of_gang, of_task
 from .definition import DEFAULT_MAINTENANCE_NOTICE_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
-from .demand import Assignment, Demand
-from .gang_count import GangCount
-from .overtaking import StartedJob
+from .locality import rearrange
 from .placement import Cluster
-from .preemption import JobHolding, PreemptionPlanner
-from .proximity import rearrange
+from .preemption import Allowance, GangCount, JobHolding, PreemptionPlanner, SoonestPlanner
 from .queue import ShapeQueue, Standing
+from .queue_index import StartedJob
+from .queue_rank import QueuePosition, comes_to_stop, level_of, turn_of
 from .quota import Bound, QuotaViolation
-from .ranks import QueuePosition, comes_to_stop, level_of, turn_of
 from .reservations import Reservation, ReservedPlace
-from .soonest import SoonestPlanner
-from .state import SchedulerState, Shape
+from .resources import ANY_GPU, Assignment, Demand, of_gang, of_task
+from .scheduler_state import SchedulerState, Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,193 @@
-"""Finds an arrangement of a gang of different tasks on what is free, or proves that there is none.
-
-Vector packing seen as covering: each node can hold certain combinations of the gang's kinds of task, of which
-only the largest matter; one is chosen per node until all tasks are covered. Depth first, with the remaining
-tasks as the state: a state that failed once is not tried again, and one whose remaining tasks the remaining
-nodes cannot hold by a simple count is not entered. Equal tasks and equal nodes are looked at once. Exact
-within a budget of steps, which are counted, not timed, so that the answer is always the same.
-"""
+"""Exact search for a gang of different tasks, where best fit finds no room."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import gcd
 from operator import gt, mul
+from typing import NamedTuple
 
-from .demand import Demand
 from .node import Node
-from .patterns import Kind, Pattern, copies, fill, largest_patterns
+from .resources import Demand
+
+# Which combinations of a gang's kinds of task one node can hold: the part of packing that knows a node.
+
+
+class Kind(NamedTuple):
+    """What equal tasks need each; `gpu_type` None: any, but all of one type."""
+
+    cpus: int
+    memory_mb: int
+    storage_gb: int
+    gpus: int
+    gpu_type: str | None
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Return cores, memory and storage."""
+        return self.cpus, self.memory_mb, self.storage_gb
+
+
+#: More tasks than a gang has.
+_MANY = 1 << 30
+
+
+class Pattern(NamedTuple):
+    """Tasks that have room on one node together."""
+
+    #: how many of each kind
+    counts: tuple[int, ...]
+    #: GPUs of each limited type that tasks which do not name a type use
+    use: tuple[int, ...]
+    #: the same as (kind, type of GPU, how many)
+    parts: tuple[tuple[int, str | None, int], ...]
+
+
+def copies(size: Sequence[int], kind: Kind, types: Sequence[str]) -> int:
+    """Count how many tasks of one kind a node holds alone; `size`: cores, MB, GB, GPUs of each of `types`."""
+    # (a task may ask for GPUs alone)
+    most = min((free // each for free, each in zip(size, kind.sizes, strict=False) if each), default=_MANY)
+    if kind.gpus:
+        by_gpus = (
+            free // kind.gpus
+            for free, name in zip(size[3:], types, strict=True)
+            if kind.gpu_type in (None, name)
+        )
+        most = min(most, sum(by_gpus))
+    return most
+
+
+def fill(
+    size: Sequence[int],
+    kinds: Sequence[Kind],
+    types: Sequence[str],
+    order: Sequence[int],
+    left: list[int],
+    room: dict[str, int],
+) -> Pattern:
+    """Put as many tasks of the first kind in `order` on a node as it holds, then of the next, and so on.
+
+    They are taken off `left` (by kind), and their GPUs off `room` where they may choose the type.
+    """
+    free = list(size[:3])
+    gpus = dict(zip(types, size[3:], strict=True))
+    counts, parts = [0] * len(kinds), []
+    for i in order:
+        kind = kinds[i]
+        names: list[str | None] = [kind.gpu_type]
+        if kind.gpus and kind.gpu_type is None:
+            names = [name for _, name in sorted((have, name) for name, have in gpus.items())]
+        for name in names:
+            fit = (have // each for have, each in zip(free, kind.sizes, strict=True) if each)
+            # (recorded jobs may ask for GPUs only)
+            count = min((left[i], *fit))
+            if name is not None:
+                count = min(count, gpus[name] // kind.gpus)
+                if kind.gpu_type is None and name in room:
+                    count = min(count, room[name] // kind.gpus)
+                    room[name] -= count * kind.gpus
+                gpus[name] -= count * kind.gpus
+            if count:
+                free = [have - count * each for have, each in zip(free, kind.sizes, strict=True)]
+                left[i] -= count
+                counts[i] += count
+                parts.append((i, name, count))
+    return Pattern(tuple(counts), (), tuple(parts))
+
+
+def largest_patterns(
+    size: Sequence[int],
+    kinds: Sequence[Kind],
+    wanted: Sequence[int],
+    types: Sequence[str],
+    limited: Sequence[str],
+    spend: Callable[[int], None],
+) -> tuple[Pattern, ...]:
+    """List the combinations that no other one includes, at most `wanted` of each kind.
+
+    Where tasks may choose their type of GPU and use of a type is limited, one that uses less of it counts as
+    larger in that respect. `spend` is told of every step.
+    """
+    items = [
+        (i, name)
+        for i, kind in enumerate(kinds)
+        for name in ((None,) if not kind.gpus else types if kind.gpu_type is None else (kind.gpu_type,))
+    ]
+    where = {name: 3 + position for position, name in enumerate(types)}
+    found: dict[tuple[tuple[int, ...], tuple[int, ...]], Pattern] = {}
+
+    def most(i: int, name: str | None, free: Sequence[int], held: int) -> int:
+        kind = kinds[i]
+        room = min(left // each for left, each in zip(free, kind.sizes, strict=False) if each)
+        if name is not None:
+            room = min(room, free[where[name]] // kind.gpus)
+        return min(room, wanted[i] - held)
+
+    def extend(position: int, free: list[int], chosen: list[int]) -> None:
+        spend(1 + len(items) // 4)
+        if position == len(items):
+            finish(free, chosen)
+            return
+        i, name = items[position]
+        held = sum(n for (other, _), n in zip(items, chosen, strict=False) if other == i)
+        room = most(i, name, free, held)
+        # the last one fills what is left, unless it may be better not to use this type
+        may_spare = kinds[i].gpu_type is None and name in limited
+        least = 0 if position + 1 < len(items) or may_spare else room
+        for count in range(room, least - 1, -1):
+            left = list(free)
+            for r, each in enumerate(kinds[i].sizes):
+                left[r] -= count * each
+            if name is not None:
+                left[where[name]] -= count * kinds[i].gpus
+            extend(position + 1, left, [*chosen, count])
+
+    def finish(free: Sequence[int], chosen: Sequence[int]) -> None:
+        counts, use = [0] * len(kinds), dict.fromkeys(limited, 0)
+        for (i, name), count in zip(items, chosen, strict=True):
+            counts[i] += count
+            if kinds[i].gpu_type is None and name in use:
+                use[name] += count * kinds[i].gpus
+        for i, name in items:
+            spares = kinds[i].gpu_type is None and name in use
+            if not spares and most(i, name, free, counts[i]):
+                return  # one more would fit: another combination includes this one
+        parts = tuple((i, name, n) for (i, name), n in zip(items, chosen, strict=True) if n)
+        key = tuple(counts), tuple(use.values())
+        found.setdefault(key, Pattern(*key, parts))
+
+    extend(0, list(size), [])
+    if len({name for _, name in items}) > 1 or limited:
+        return tuple(pattern for pattern in found.values() if not _included(pattern, found, spend))
+    return tuple(found.values())
+
+
+def _included(
+    pattern: Pattern,
+    others: dict[tuple[tuple[int, ...], tuple[int, ...]], Pattern],
+    spend: Callable[[int], None],
+) -> bool:
+    """Return whether another combination has at least as many of each kind and uses no more."""
+    spend(1 + len(others) // 8)
+    return any(
+        other is not pattern
+        and all(map(int.__ge__, other.counts, pattern.counts))
+        and all(map(int.__le__, other.use, pattern.use))
+        for other in others.values()
+    )
+
+
+# Finds an arrangement of a gang of different tasks on what is free, or proves that there is none.
+#
+# Vector packing seen as covering: each node can hold certain combinations of the gang's kinds of task, of
+# which only the largest matter; one is chosen per node until all tasks are covered. Depth first, with the
+# remaining tasks as the state: a state that failed once is not tried again, and one whose remaining tasks
+# the remaining nodes cannot hold by a simple count is not entered. Equal tasks and equal nodes are looked
+# at once. Exact within a budget of steps, which are counted, not timed, so that the answer is always the
+# same.
 
 #: Steps that one search may take: some ten milliseconds.
 BUDGET = 4_000
@@ -373,4 +542,72 @@ def _kind(demand: Demand) -> Kind:
         demand.storage_gb,
         demand.gpus,
         demand.gpu_type if demand.gpus else None,
+    )
+
+
+# Asks the exact search where best fit found no room, within an allowance, and remembers refusals.
+
+#: Steps that searches may take per event, and how many can be saved up.
+ALLOWANCE, MOST_SAVED = 2_000, 20_000
+#: Refusals remembered at most.
+_MEMORY = 1_000
+
+
+class ExactSearch:
+    """The searches of one cluster: how many steps they may still take, and what they did not find."""
+
+    def __init__(self) -> None:
+        self._left = Budget(MOST_SAVED)
+        self._refused: dict[Hashable, None] = {}
+
+    def allow_more(self) -> None:
+        """Something happened: more steps may be taken."""
+        self._left.left = min(MOST_SAVED, self._left.left + ALLOWANCE)
+
+    def arrange(
+        self,
+        state: int,
+        rooms: Callable[[], Sequence[Room]],
+        gang: Sequence[Demand],
+        gpu_room: Mapping[str, int] | None,
+    ) -> tuple[Place, ...] | None:
+        """Find an arrangement of a gang; None where there is none, or none is found within the steps allowed.
+
+        `state` stands for what is free: where that was refused before, it is at once.
+        """
+        key = state, tuple(gang), None if gpu_room is None else tuple(sorted(gpu_room.items()))
+        if key in self._refused:
+            return None
+        budget = Budget(min(BUDGET, self._left.left))
+        allowed = budget.left
+        found = arrange(rooms(), gang, gpu_room, budget)
+        self._left.left -= allowed - budget.left
+        if not isinstance(found, NoArrangement):
+            return found
+        if found is NoArrangement.IMPOSSIBLE or allowed == BUDGET:
+            if len(self._refused) >= _MEMORY:
+                self._refused.clear()
+            self._refused[key] = None
+        return None
+
+
+def best_fit_may_err(gang: Sequence[Demand], gpu_room: Mapping[str, int] | None) -> bool:
+    """Return whether best fit may overlook an arrangement.
+
+    It does not for one task, nor where all tasks are equal, unless they may choose among types of GPU that
+    are limited apart.
+    """
+    if len(gang) == 1:
+        return False
+    kinds = {(one.cpus, one.memory_mb, one.storage_gb, one.gpus, one.gpu_type) for one in gang}
+    return len(kinds) > 1 or (gpu_room is not None and any(one.gpus and not one.gpu_type for one in gang))
+
+
+def enough_gpus(gang: Sequence[Demand], free: Mapping[str, int]) -> bool:
+    """Return whether there are enough GPUs of each type, and of all together, wherever they are."""
+    asked: Counter[str] = Counter()
+    for demand in gang:
+        asked[demand.gpu_type or ""] += demand.gpus
+    return sum(asked.values()) <= sum(free.values()) and all(
+        count <= free.get(gpu_type, 0) for gpu_type, count in asked.items() if gpu_type and count
     )
