@@ -11,7 +11,7 @@ from typing import Any
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.i18n import LOCALES, Message
-from pai_scheduler.job.exits import NODE_LOST, OUT_OF_DISK, OUT_OF_MEMORY, STOPPED_BY_USER, SUCCEEDED
+from pai_scheduler.job.exit_codes import NODE_LOST, OUT_OF_DISK, OUT_OF_MEMORY, STOPPED_BY_USER, SUCCEEDED
 from pai_scheduler.rest.models import JobDetail, JobEvent
 
 from .following import log_tail

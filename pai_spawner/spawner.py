@@ -16,7 +16,7 @@ from traitlets import default
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.i18n import Message, choose_locale
-from pai_scheduler.job.exits import STOPPED_BY_USER
+from pai_scheduler.job.exit_codes import STOPPED_BY_USER
 from pai_scheduler.own_packages import OwnPackages
 from pai_scheduler.rest.models import JobDetail
 

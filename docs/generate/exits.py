@@ -10,8 +10,8 @@ from pai_scheduler.core import completion
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.state_machine import CoreSettings
 from pai_scheduler.core.states import FOLLOWS
-from pai_scheduler.job import exits as table
-from pai_scheduler.job.exit_words import meaning, what_follows
+from pai_scheduler.job import exit_codes as table
+from pai_scheduler.job.exit_codes import meaning, what_follows
 
 
 @dataclass(frozen=True)

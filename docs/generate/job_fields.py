@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pai_scheduler.i18n import translate
-from pai_scheduler.job import rules
+from pai_scheduler.job import validation
 from pai_scheduler.job.schema import job_schema, resolve
 from pai_scheduler.job.spec import DEFAULT_PRIORITY, STANDARD_PORTS
-from pai_scheduler.job.validate import WITHOUT_EFFECT
+from pai_scheduler.job.validation import WITHOUT_EFFECT
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 #: What fits no 32-bit integer is no limit that anybody meets.
@@ -78,9 +78,9 @@ def facts(locale: str) -> Mapping[str, Any]:
         "minimal": (EXAMPLES / "minimal.json").read_text(encoding="utf-8").strip(),
         "full": (EXAMPLES / "full.json").read_text(encoding="utf-8").strip(),
         "without_effect": [f"`{part}.{name}`" for part, name in WITHOUT_EFFECT],
-        "max_tasks": rules.MAX_TASKS,
-        "max_argument_kib": (rules.MAX_ARGUMENT_BYTES + 1) // 1024,
-        "max_environment_kib": rules.MAX_ENVIRONMENT_BYTES // 1024,
+        "max_tasks": validation.MAX_TASKS,
+        "max_argument_kib": (validation.MAX_ARGUMENT_BYTES + 1) // 1024,
+        "max_environment_kib": validation.MAX_ENVIRONMENT_BYTES // 1024,
         "standard_ports": STANDARD_PORTS,
         "default_priority": DEFAULT_PRIORITY,
     }

@@ -12,7 +12,7 @@ from pai_scheduler.cluster.locality import MOST_SPREAD
 from pai_scheduler.cluster.start_estimate import MOST_AHEAD
 from pai_scheduler.core.queue_policies import ASSUMED_RUN_SECONDS
 from pai_scheduler.core.state_machine import CoreSettings
-from pai_scheduler.job.exits import PREEMPTED
+from pai_scheduler.job.exit_codes import PREEMPTED
 from pai_scheduler.job.schema import job_schema
 from pai_scheduler.job.spec import DEFAULT_PRIORITY
 

@@ -26,7 +26,7 @@ from pai_scheduler.client.storage.code import (
 )
 from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.client.storage.transfer import LocalFileError, TransferProgress
-from pai_scheduler.job.jsontext import JsonTextError
+from pai_scheduler.job.json_text import JsonTextError
 
 #: Bytes of the longest job file, as everywhere in the scheduler's API.
 LONGEST = 1024 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from pai_scheduler.job.exit_words import shown_name
+from pai_scheduler.job.exit_codes import shown_name
 from pai_scheduler.rest.models import AttemptInfo
 
 from .job_view import MOST_ROWS, duration, state_word

@@ -10,7 +10,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from pai_scheduler.i18n import Message
-from pai_scheduler.job.paths import path_text
+from pai_scheduler.job.json_path import path_text
 from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
 
 from ..images import EXAMPLE, ImageHelp

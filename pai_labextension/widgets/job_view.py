@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from pai_scheduler.client.forecast_words import starts_in
-from pai_scheduler.job.exit_words import shown_name
+from pai_scheduler.job.exit_codes import shown_name
 from pai_scheduler.rest.models import AttemptInfo, JobDetail, JobLink, TaskRoleStatus, TaskStatus
 
 from .language import Language

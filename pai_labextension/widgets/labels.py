@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pai_scheduler.job.paths import path_text
+from pai_scheduler.job.json_path import path_text
 from pai_scheduler.job.schema import job_schema, resolve
 
 from .json_edit import Path

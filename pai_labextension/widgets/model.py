@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pai_scheduler.i18n import Message
+from pai_scheduler.job.json_path import path_text
 from pai_scheduler.job.parse import JsonTextError, loads_jsonc
-from pai_scheduler.job.paths import path_text
-from pai_scheduler.job.validate import SpecError, validate
+from pai_scheduler.job.validation import SpecError, validate
 
 from . import json_edit
 from .language import msg

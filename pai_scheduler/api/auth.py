@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.jsontext import JsonTextError, loads_json
+from pai_scheduler.job.json_text import JsonTextError, loads_json
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from tornado.httputil import HTTPServerRequest
 
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.principal import AnonymousReader, Principal
 from pai_scheduler.rate_limit import GuessThrottle
 from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters

@@ -7,10 +7,9 @@ from typing import Any
 from tornado.httputil import HTTPServerRequest
 
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.jsontext import LONGEST_JSONC, JsonTextError, loads_json, loads_jsonc
-from pai_scheduler.job.parse import InvalidJobError
-from pai_scheduler.job.urlencoded import loads_urlencoded
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.json_text import LONGEST_JSONC, JsonTextError, loads_json, loads_jsonc
+from pai_scheduler.job.parse import InvalidJobError, loads_urlencoded
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import LONGEST_REASON
 from pai_scheduler.store.records import SubmittedText

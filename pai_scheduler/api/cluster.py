@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.monitoring.cluster_usage import INTERVAL_SECONDS
 from pai_scheduler.rest.cluster import (
     ClusterUsage,

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from pai_scheduler.core.model import Job, State
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.rest.errors import RequestError, conflict, invalid_parameters
 from pai_scheduler.rest.models import (
     AttemptInfo,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.rest.cluster import MaintenanceInfo, WantedMaintenance
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import Done

@@ -15,8 +15,8 @@ from pai_scheduler.cluster.resources import ANY_GPU, CPUS, MEMORY, STORAGE, Amou
 from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, Task
 from pai_scheduler.core.queries import Forecast, Limits, NodeUse, QueuedJob, VirtualClusterUse
 from pai_scheduler.i18n import Message
-from pai_scheduler.job.exits import STOPPED_BY_USER, exit_table
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.exit_codes import STOPPED_BY_USER, exit_table
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest import cluster, models
 from pai_scheduler.store.records import JobLink, JobLinks, StoredJobEvent

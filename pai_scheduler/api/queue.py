@@ -13,7 +13,7 @@ from msgspec import Meta
 from pai_scheduler.cluster.queue_rank import QueuePosition
 from pai_scheduler.core.queries import QueuedJob
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.rest.errors import conflict, invalid_parameters
 from pai_scheduler.rest.models import LAST_PLACE, Done, QueueEntry, Reordering
 

@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 from pai_scheduler.core.model import Job
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.principal import AnonymousReader, Principal
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import SshContainer, SshInfo

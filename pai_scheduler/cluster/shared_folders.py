@@ -14,10 +14,8 @@ from itertools import combinations
 from typing import Any
 
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.folders import host_folder_name, volume_part
-from pai_scheduler.job.mounts import overlap, wrong_target
-from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.spec import JobSpec, host_folder_name, volume_part
+from pai_scheduler.job.validation import SpecError, overlap, wrong_target
 
 from .config_fields import DefinitionError, read_list, read_mapping
 

@@ -6,8 +6,7 @@ import zlib
 from dataclasses import dataclass
 
 from pai_scheduler.i18n import Message, counted, msg
-from pai_scheduler.job.exit_words import meaning_of_exit
-from pai_scheduler.job.exits import (
+from pai_scheduler.job.exit_codes import (
     CONTAINER_START_FAILED,
     DEPENDENCY_NEVER_SATISFIED,
     NODE_LOST,
@@ -18,6 +17,7 @@ from pai_scheduler.job.exits import (
     STOPPED_ON_COMPLETION,
     Behavior,
     exit_spec,
+    meaning_of_exit,
     spec_of_user_exit,
 )
 from pai_scheduler.job.spec import JobSpec

@@ -9,7 +9,7 @@ from typing import Any
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.fair_share import Sharer, Usage
 from pai_scheduler.job.message_documents import message_document
-from pai_scheduler.job.notify import END, FAILURE
+from pai_scheduler.job.spec import END, FAILURE
 from pai_scheduler.job.task import TaskRef
 
 from .dependencies import Dependency

@@ -20,7 +20,7 @@ from pai_scheduler.cluster.start_estimate import MOST_AHEAD, estimate_start, tho
 from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 
 from .dependencies import waits_for
 from .model import Job, State, SubState, Task

@@ -29,7 +29,7 @@ from pai_scheduler.cluster.queue import Queue
 from pai_scheduler.cluster.resources import DEFAULT_STORAGE_REQUEST_GB, Demand, gang_of, role_demand
 from pai_scheduler.cluster.scheduler_state import Shape
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.exits import PREEMPTED
+from pai_scheduler.job.exit_codes import PREEMPTED
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from .folders import uri_name
-from .rules import MAX_ARGUMENT_BYTES
-from .spec import JobSpec, Scalar, TaskRole
+from .spec import JobSpec, Scalar, TaskRole, uri_name
 from .task import TaskRef
+from .validation import MAX_ARGUMENT_BYTES
 
 #: Who of the gang is meant: role name and task index.
 MemberKey = tuple[str, int]

@@ -20,7 +20,7 @@ from jsonschema.validators import extend
 
 from pai_scheduler.i18n import Message, msg
 
-from .paths import Path, field_name, kind_of, number_text, quoted, shown_name
+from .json_path import Path, field_name, kind_of, number_text, quoted, shown_name
 from .schema import job_schema, resolve
 
 

@@ -1,18 +1,208 @@
-"""A job as the scheduler understands it: the validated job JSON with defaults filled in.
-
-Field meanings: job-contract.md, section 1 (OpenPAI v0.14's job JSON and SCM's additions).
-"""
+"""A job as the scheduler understands it: the validated job JSON with defaults filled in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
-from .after import AfterRequest, after_of
-from .notify import NotifyRequest, notify_of
+from pai_scheduler.i18n import Message, msg
+
+from .json_path import Path, quoted
+
+# What the folders and volumes of users and groups are called.
+
+#: For all to read; members of groups; results of jobs; what the service puts there for a user.
+PUBLIC, SHARED, OUTPUT, CONTAINER = "Public", "Shared", "Output", "Container"
+_RESERVED = (PUBLIC, SHARED, OUTPUT, CONTAINER)
+#: Characters of a name that a volume's name shows, for people who look at a list of them.
+_SHOWN = 40
+#: Hexadecimal digits that tell names apart: too many for somebody to choose a name that has another's.
+_DIGITS = 20
+#: Bytes of a file's name, which file systems limit to 255.
+_LONGEST_NAME = 200
+
+
+def folder_name(name: str) -> str:
+    """Name the folder of a user or group: the name, where a folder may be called so and none of ours is."""
+    safe = name.replace("%", "%25").replace("/", "%2F")
+    if safe.startswith(".") or safe in _RESERVED:
+        safe = f"%{ord(safe[0]):02X}{safe[1:]}"
+    return safe
+
+
+def uri_name(user: str) -> str:
+    """Return what a user's folders are called in a URI: nearly always the user's name."""
+    return folder_name(user).replace("%", "%25")
+
+
+def host_folder_name(name: str) -> str:
+    """Name the folder of a user or group on a machine: as in the storage, where a file may be called so.
+
+    No two names have the same one, and none leads anywhere else. It has no colon, so that a list of paths may
+    have one between them.
+    """
+    safe = re.sub(r"[\x00-\x1f\x7f:]", lambda found: f"%{ord(found[0]):02X}", folder_name(name))
+    encoded = safe.encode("utf-8", "surrogatepass")
+    if len(encoded) <= _LONGEST_NAME and not _has_surrogates(safe):
+        return safe
+    digest = hashlib.sha256(encoded).hexdigest()
+    shown = encoded[: _LONGEST_NAME - len(digest) - 2].decode("utf-8", "ignore")
+    # (a name that is written in full has no such sign, but for that of an escape)
+    return f"{shown}%-{digest}"
+
+
+def volume_part(name: str) -> str:
+    """Return what stands for a user or group in the name of a volume; no two names have the same."""
+    shown = re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:_SHOWN]
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return f"{shown}-{digest}"
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+# What `extras.notify` asks for: who outside is told of a job's end; and what is wrong with it.
+
+#: What a job is told of: its end, however it comes out, or only that it has failed.
+END, FAILURE = "end", "failure"
+#: Printable, without what one program may read in another way than the next.
+_URL = re.compile(r"[!-\[\]-~]+")
+_ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyRequest:
+    """What is told and where. `webhook` empty: none; `mail`: True (the user's own), an address, or False."""
+
+    on: tuple[str, ...]
+    webhook: str
+    mail: bool | str
+
+
+def notify_of(extras: Mapping[str, Any]) -> NotifyRequest | None:
+    """Read it; None where nothing is asked for.
+
+    A job that is older than this field may have anything under its name: that asks for nothing.
+    """
+    given = extras.get("notify")
+    if given is None or any(notify_errors(extras)):
+        return None
+    on, webhook, mail = given.get("on", [END]), given.get("webhook", ""), given.get("mail", False)
+    if not (isinstance(on, list) and isinstance(webhook, str) and isinstance(mail, bool | str)):
+        return None
+    return NotifyRequest(tuple(str(one) for one in on), webhook, mail)
+
+
+def notify_errors(extras: object) -> Iterator[tuple[Path, Message]]:
+    """Find what a schema cannot say; what the schema refuses is left out of account."""
+    given = extras.get("notify") if isinstance(extras, dict) else None
+    if given is None:
+        return
+    path: Path = ("extras", "notify")
+    if not isinstance(given, dict):
+        yield path, msg("{field} must be an object.", field="extras.notify")
+        return
+    webhook, mail = given.get("webhook"), given.get("mail", False)
+    if webhook is None and mail is False:
+        yield path, msg("Say where the end of the job is told: a webhook, mail, or both.")
+    if isinstance(webhook, str) and webhook and not _is_url(webhook):
+        yield (
+            (*path, "webhook"),
+            msg(
+                "{url} is no address for a webhook: begin with https:// or http:// and a host; no user, "
+                "no password and no spaces.",
+                url=quoted(webhook),
+            ),
+        )
+    if isinstance(mail, str) and not is_address(mail):
+        yield (
+            (*path, "mail"),
+            msg(
+                "{address} is no mail address. Say true for your own, or an address as ada@lab.example.",
+                address=quoted(mail),
+            ),
+        )
+
+
+def is_address(text: str) -> bool:
+    """Return whether this is a plain mail address, which needs no quoting anywhere."""
+    return len(text) <= 254 and _ADDRESS.fullmatch(text) is not None
+
+
+def _is_url(text: str) -> bool:
+    if not _URL.fullmatch(text):
+        return False
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    except ValueError:
+        return False
+
+
+# What `extras.after` asks for: the jobs that a job waits for; and an entry of it in one line of text.
+
+
+class On(StrEnum):
+    """How a job must end for one that waits for it to start."""
+
+    SUCCEEDED = "succeeded"
+    ENDED = "ended"  # in whatever way
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class AfterRequest:
+    """A job of the same owner, by its name, that a job waits for."""
+
+    job: str
+    on: On = On.SUCCEEDED
+
+
+def after_of(extras: Mapping[str, Any]) -> tuple[AfterRequest, ...]:
+    """Read it of a valid job. A job that is older than this field may have anything under its name."""
+    return tuple(
+        AfterRequest(one)
+        if isinstance(one, str)
+        else AfterRequest(one["job"], On(one.get("on", On.SUCCEEDED)))
+        for one in extras.get("after", ())
+    )
+
+
+def read_entry(text: str) -> str | dict[str, str]:
+    """Read `JOB` or `JOB:ON` as an entry of `extras.after`; whether it is right, the schema knows."""
+    job, colon, on = text.partition(":")
+    return {"job": job.strip(), "on": on.strip()} if colon else job.strip()
+
+
+def read_entries(after: str | Mapping[str, str] | Iterable[str | Mapping[str, str]]) -> list[Any]:
+    """Return `extras.after` for one job or several, each as `JOB`, `JOB:ON` or an entry."""
+    several = [after] if isinstance(after, str | Mapping) else after
+    return [read_entry(one) if isinstance(one, str) else dict(one) for one in several]
+
+
+def entry_text(entry: object) -> str | None:
+    """Write an entry as `read_entry` reads it; None: it is no such thing."""
+    match entry:
+        case str():
+            return entry
+        case {"job": str(job), "on": str(on)}:
+            return f"{job}:{on}"
+        case {"job": str(job)}:
+            return job
+    return None
+
+
+# A job as the scheduler understands it: the validated job JSON with defaults filled in.
+#
+# Field meanings: job-contract.md, section 1 (OpenPAI v0.14's job JSON and SCM's additions).
 
 Scalar = str | int | float | bool | None
 

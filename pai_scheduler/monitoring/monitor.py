@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from pai_scheduler.core.events import EndCause, Ended, Event, Started
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, JobEvent
-from pai_scheduler.job.exits import exit_spec
+from pai_scheduler.job.exit_codes import exit_spec
 
 _WAITS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400)
 _STARTS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600, 1800)

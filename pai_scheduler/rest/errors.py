@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 
 
 class RequestError(Exception):

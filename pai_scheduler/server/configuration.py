@@ -12,8 +12,8 @@ from pai_scheduler.cluster.config_fields import DefinitionError
 from pai_scheduler.cluster.definition import Definition, parse_definition
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import msg
-from pai_scheduler.storage.choosing import choose_storage
-from pai_scheduler.storage.errors import StorageError
+from pai_scheduler.storage.factory import choose_storage
+from pai_scheduler.storage.paths import StorageError
 from pai_scheduler.storage.protocol import Storage
 
 from .yaml_problems import UNREADABLE, explain

@@ -13,8 +13,8 @@ from pai_scheduler.i18n import msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.simulator.trace import TraceJob, TraceRole, write_trace
 from pai_scheduler.store.database import open_database
-from pai_scheduler.store.history import RecordedJob
 from pai_scheduler.store.migrate import revision
+from pai_scheduler.store.records import RecordedJob
 from pai_scheduler.store.store import Store, StoreError
 from pai_scheduler.store.tables import HEAD
 

@@ -38,7 +38,7 @@ from pai_scheduler.service.input_identity import JobIdentities
 from pai_scheduler.service.service import Service
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.ssh.keys.task_files import own_server_files
-from pai_scheduler.storage.choosing import folder_of
+from pai_scheduler.storage.factory import folder_of
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
 

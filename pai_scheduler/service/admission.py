@@ -16,7 +16,7 @@ from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.parse import InvalidJobError, build_spec, checked_config, sound_part
 from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.job.validate import SpecError, validate, warnings
+from pai_scheduler.job.validation import SpecError, validate, warnings
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import (
     RequestError,

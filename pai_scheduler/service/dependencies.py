@@ -10,7 +10,7 @@ from pai_scheduler.core.model import Job
 from pai_scheduler.core.queries import Forecast
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.store.records import JobLinks
 from pai_scheduler.store.store import Store
 

@@ -14,9 +14,8 @@ from typing import BinaryIO
 
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.principal import Principal
-from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.storage.protocol import FileStatus
 
 #: files of one folder that are read at once

@@ -13,7 +13,7 @@ from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.storage.files import Files
-from pai_scheduler.storage.names import StorageNames
+from pai_scheduler.storage.paths import StorageNames
 from pai_scheduler.storage.protocol import Storage
 
 from .tokens import JobTokens

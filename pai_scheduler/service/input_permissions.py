@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.environment import storage_uris
 from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.principal import Principal
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.files import Files
-from pai_scheduler.storage.names import StorageNames
-from pai_scheduler.storage.trees import Right, check
+from pai_scheduler.storage.files import Files, Right, check
+from pai_scheduler.storage.paths import Problem, StorageError, StorageNames
 
 #: Seconds for which a storage is asked; one that is slower says nothing.
 _PATIENCE = 2.0

@@ -26,9 +26,8 @@ from pai_scheduler.job.environment import StorageUris, storage_uris
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.storage.errors import PASSING, Problem, StorageError
 from pai_scheduler.storage.files import Files
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import PASSING, Problem, StorageError, StoragePath
 
 from .input_cache import FolderCache, Limit
 from .input_identity import JobIdentities

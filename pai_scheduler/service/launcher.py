@@ -21,7 +21,7 @@ from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.logging_config import about
 from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.storage.errors import PASSING, Problem, StorageError
+from pai_scheduler.storage.paths import PASSING, Problem, StorageError
 
 from .gang_launch import GangLaunch
 from .inputs import Inputs, JobInputs, names_files

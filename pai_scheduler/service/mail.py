@@ -20,7 +20,7 @@ from pai_scheduler.core.model import State
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.message_documents import read_message
-from pai_scheduler.job.notify import is_address
+from pai_scheduler.job.spec import is_address
 
 from .channel import UndeliveredError, delivery_id
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pai_scheduler.cluster.node import Maintenance
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.monitoring.meters import Meters
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters, no_maintenance, no_node

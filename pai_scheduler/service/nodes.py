@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pai_scheduler.cluster.node import Closing, in_words
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.monitoring.meters import Meters
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import forbidden, invalid_parameters, no_node

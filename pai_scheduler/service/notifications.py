@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pai_scheduler.core.instructions import MAIL, WEBHOOK
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 
 from .channel import Channel
 

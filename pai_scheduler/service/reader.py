@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 from pai_scheduler.core.model import Job
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import no_job
-from pai_scheduler.store.refusals import not_read
+from pai_scheduler.store.database import not_read
 from pai_scheduler.store.store import Store, StoreError
 
 Asked = ParamSpec("Asked")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pai_scheduler.engine.protocol import RegistryLogin
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.principal import Principal
-from pai_scheduler.storage.errors import PASSING, Problem, StorageError
 from pai_scheduler.storage.files import Files
+from pai_scheduler.storage.paths import PASSING, Problem, StorageError
 
 
 async def read_login(files: Files, principal: Principal, uri: str) -> RegistryLogin:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.trees import home
+from pai_scheduler.storage.files import home
+from pai_scheduler.storage.paths import StoragePath
 
 #: Where they are, and how they are called: a name, and what makes it new (`client/storage/code.py`).
 _CODE = re.compile(r"\$PAI_DEFAULT_FS_URI/\$PAI_USER_NAME/schedules/([A-Za-z0-9._~-]+_[0-9a-f]{8})/?")

@@ -11,18 +11,19 @@ from itertools import islice
 from typing import Any
 
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.cron import ScheduleError, next_time
 from pai_scheduler.job.schedule import (
     LONGEST_NAME,
     LastRun,
     Outcome,
     Overlap,
     Schedule,
+    ScheduleError,
     is_run_of,
     is_schedule_name,
+    next_time,
     run_name,
 )
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import (
     RequestError,
@@ -31,9 +32,8 @@ from pai_scheduler.rest.errors import (
     no_schedule,
     too_many_schedules,
 )
-from pai_scheduler.storage.errors import StorageError
 from pai_scheduler.storage.files import Files
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import StorageError, StoragePath
 from pai_scheduler.store.store import Store
 
 from .admission import Admission

@@ -12,7 +12,7 @@ from pai_scheduler.core.instructions import Announcement
 from pai_scheduler.core.model import JobEvent
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.store.outbox import WaitingAnnouncement
+from pai_scheduler.store.commit import WaitingAnnouncement
 from pai_scheduler.store.store import Store, StoreError
 
 from .channel import Channel, UndeliveredError

@@ -14,9 +14,8 @@ from functools import partial
 from pai_scheduler.core.model import Job
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.ssh.keys.key_files import job_folder, key_folder, key_name
-from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 
 #: whose key it is: the names of a user and a job
 _Place = tuple[str, str]

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.validate import SpecError
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters
 from pai_scheduler.ssh.keys.public_key import PublicKey, PublicKeyError

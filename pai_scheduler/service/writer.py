@@ -19,8 +19,8 @@ from pai_scheduler.core.events import Event, Submitted
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.state_machine import Core
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.store.database import not_written
 from pai_scheduler.store.records import SubmittedText
-from pai_scheduler.store.refusals import not_written
 from pai_scheduler.store.store import Store, StoreError
 
 from .garbage import without_collections

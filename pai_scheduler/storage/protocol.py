@@ -1,9 +1,4 @@
-"""What is asked of a storage, and what it answers; one suite of tests holds for all.
-
-The operations are those of WebHDFS (Hadoop's "WebHDFS REST API"), and mean what they mean there. A storage
-knows nothing of users' rights: `files.py` decides, and tells in whose name (`actor`) a thing is done. HDFS
-does it in that name and keeps its own rights too; an empty actor is the service itself.
-"""
+"""The protocol of a storage, and its refusals; one suite of tests holds for all."""
 
 from __future__ import annotations
 
@@ -13,7 +8,75 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from .path import StoragePath
+from pai_scheduler.i18n import msg
+
+from .paths import Problem, StorageError, StoragePath
+
+# What every storage says when something is not there, is there already, or is of the other kind.
+
+
+def not_found(path: StoragePath) -> StorageError:
+    """Return the error that says that nothing is at a path."""
+    return StorageError(Problem.NOT_FOUND, msg("There is no file or folder {path}.", path=str(path)))
+
+
+def no_link(path: StoragePath) -> StorageError:
+    """Return the error that what is at a path is neither a file nor a folder: it counts for nothing."""
+    return StorageError(
+        Problem.NOT_FOUND,
+        msg(
+            "{path} is no ordinary file or folder: symbolic links are not followed, and count for nothing.",
+            path=str(path),
+        ),
+    )
+
+
+def exists(path: StoragePath) -> StorageError:
+    """Return the error that says that something is there already."""
+    return StorageError(
+        Problem.EXISTS,
+        msg(
+            "There is something called {path} already: choose another name, or overwrite it.", path=str(path)
+        ),
+    )
+
+
+def is_folder(path: StoragePath) -> StorageError:
+    """Return the error that says that a file was wanted."""
+    return StorageError(Problem.IS_A_FOLDER, msg("{path} is a folder, not a file.", path=str(path)))
+
+
+def no_folder(path: StoragePath) -> StorageError:
+    """Return the error that says that a folder was wanted."""
+    return StorageError(Problem.NOT_A_FOLDER, msg("{path} is a file, not a folder.", path=str(path)))
+
+
+def ends_elsewhere(path: StoragePath, length: int, offset: int) -> StorageError:
+    """Return the error that what was to be appended at `offset` does not follow what is there."""
+    return StorageError(
+        Problem.UNAVAILABLE,
+        msg(
+            "{path} has {size} bytes and cannot be written on from byte {offset} on: look again what is "
+            "there, and go on from its end.",
+            path=str(path),
+            size=length,
+            offset=offset,
+        ),
+    )
+
+
+def closing(path: StoragePath) -> StorageError:
+    """Return the error that says that the storage is being closed."""
+    return StorageError(
+        Problem.UNAVAILABLE, msg("The storage is being closed: ask for {path} later.", path=str(path))
+    )
+
+
+# What is asked of a storage, and what it answers; one suite of tests holds for all.
+#
+# The operations are those of WebHDFS (Hadoop's "WebHDFS REST API"), and mean what they mean there. A
+# storage knows nothing of users' rights: `files.py` decides, and tells in whose name (`actor`) a thing is
+# done. HDFS does it in that name and keeps its own rights too; an empty actor is the service itself.
 
 
 @dataclass(frozen=True, slots=True)

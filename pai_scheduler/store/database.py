@@ -1,4 +1,4 @@
-"""Opens the database: SQLite or PostgreSQL, each set up so that what was committed survives."""
+"""The database, SQLite or PostgreSQL, set up so that what was committed survives; refusals where it fails."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from pai_scheduler.i18n import Message, msg
+from pai_scheduler.rest.errors import RequestError, storage_damaged, storage_full, storage_unavailable
+
+# Opens the database: SQLite or PostgreSQL, each set up so that what was committed survives.
 
 #: Seconds until a PostgreSQL that is not there is given up, and ms until a connection that died silently is.
 _CONNECT_SECONDS, _SILENCE_MS = 5, 10_000
@@ -157,3 +160,44 @@ def _set_up_postgresql(connection: Any, _record: object) -> None:
         " WHERE current_setting('synchronous_commit') = 'off'"
     )
     connection.commit()
+
+
+# What a request is told when the database does not do its part: by what is wrong with it.
+
+
+def not_written(error: StoreError) -> RequestError:
+    """Return the error that says that nothing was accepted."""
+    match error.trouble:
+        case Trouble.FULL:
+            message = msg(
+                "The scheduler has no room left in its database ({error}). Nothing was accepted; try again "
+                "later.",
+                error=error.reason,
+            )
+            return storage_full(message)
+        case Trouble.DAMAGED:
+            return _damaged(error)
+        case Trouble.UNAVAILABLE:
+            message = msg(
+                "The scheduler cannot reach its database, or may not write to it ({error}). Nothing was "
+                "accepted; what runs goes on. Try again later.",
+                error=error.reason,
+            )
+            return storage_unavailable(message)
+
+
+def not_read(error: StoreError) -> RequestError:
+    """Return the error that says that nothing can be told."""
+    if error.trouble is Trouble.DAMAGED:
+        return _damaged(error)
+    message = msg("The scheduler cannot read its database ({error}). What runs goes on.", error=error.reason)
+    return storage_unavailable(message)
+
+
+def _damaged(error: StoreError) -> RequestError:
+    message = msg(
+        "The scheduler's database is damaged ({error}), and this needs what is lost. What runs goes on. Ask "
+        "an administrator to restore a backup.",
+        error=error.reason,
+    )
+    return storage_damaged(message)

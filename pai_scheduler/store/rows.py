@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
 from pai_scheduler.cluster.fair_share import Sharer, Usage
@@ -17,15 +18,16 @@ from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict
 from pai_scheduler.i18n import Message
-from pai_scheduler.job.after import On
 from pai_scheduler.job.message_documents import message_document, read_message
 from pai_scheduler.job.parse import build_spec
-from pai_scheduler.job.spec import JobSpec, renamed
+from pai_scheduler.job.spec import JobSpec, On, renamed
 from pai_scheduler.job.task import TaskRef
 
 from .tables import jobs
 
 Row = sa.RowMapping
+
+_INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 #: Characters of a job JSON whose spec is kept for the next time.
 _SMALL = 16 * 1024
@@ -321,3 +323,14 @@ def _read_verdict(text: str | None) -> Verdict | None:
     return Verdict(
         State(state), exit_code, exit_row, tuple(trigger) if trigger else None, read_message(reason)
     )
+
+
+def upsert(connection: sa.Connection, table: sa.Table, changed: list[dict[str, Any]]) -> None:
+    """Insert rows, or replace those that have the same keys."""
+    if not changed:
+        return
+    make: Any = _INSERTS[connection.dialect.name]
+    insert = make(table)
+    keys = [column.name for column in table.primary_key]
+    others = {name: insert.excluded[name] for name in changed[0] if name not in keys}
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=others), changed)

@@ -1,13 +1,20 @@
-"""A SQLite database as a file: is it whole, what is it, and a copy of it while others write to it."""
+"""A SQLite database as a file: its state, copies of it, and room in it for a full disk."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import sqlalchemy as sa
+
+# A SQLite database as a file: is it whole, what is it, and a copy of it while others write to it.
 
 #: instructions of SQLite's machine between two looks at the clock: so many at least, and so many for each
 #: page of the file, as each look waits for whatever else Python does
@@ -103,3 +110,36 @@ def copy(source: Path, target: Path) -> None:
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         yield connection
+
+
+# Room in SQLite's own files, so that it takes writes on a full disk: jobs must end there too.
+#
+# Nobody else can take it, unlike a file that is given back: free pages in the database for what is new, and
+# a write-ahead log that is as long already as it grows until its next checkpoint. Where files are not
+# written in place (btrfs, ZFS) it is of no use.
+
+#: Bytes in the database, and in the log: twice what SQLite writes to that before it begins it again.
+RESERVE = 2**23
+
+
+def keep_reserve(engine: sa.Engine, least_free: int) -> None:
+    """Make the reserve where half of it is used, as long as `least_free` bytes remain for others."""
+    path = Path(engine.url.database or "")
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        page = connection.execute(sa.text("PRAGMA page_size")).scalar_one()
+        free = connection.execute(sa.text("PRAGMA freelist_count")).scalar_one()
+        if min(page * free, _size(path.with_name(f"{path.name}-wal"))) >= RESERVE // 2:
+            return
+        if shutil.disk_usage(path.parent).free < least_free + 2 * RESERVE:
+            return
+        # (a crash may have left it; and only what was once committed is really on the disk)
+        connection.execute(sa.text("DROP TABLE IF EXISTS reserve"))
+        connection.execute(sa.text("CREATE TABLE reserve (content BLOB)"))
+        connection.execute(sa.text("INSERT INTO reserve VALUES (zeroblob(:size))"), {"size": RESERVE})
+        connection.execute(sa.text("DROP TABLE reserve"))
+
+
+def _size(file: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.getsize(file)  # noqa: PTH202 - no object is needed for it
+    return 0

@@ -20,15 +20,19 @@ from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.public_key import PublicKey
 
 from . import rows
-from .changes import upsert, write_outcome
+from .commit import Outbox, write_outcome
 from .database import StoreError
-from .dependencies import StoredDependencies
-from .history import StoredHistory
-from .maintenance import StoredMaintenance
 from .migrate import EmptyDatabaseError
-from .outbox import Outbox
-from .records import JobPosition, StoredJobEvent, SubmittedText
-from .schedules import StoredSchedules
+from .records import (
+    JobPosition,
+    StoredDependencies,
+    StoredHistory,
+    StoredJobEvent,
+    StoredMaintenance,
+    StoredSchedules,
+    SubmittedText,
+)
+from .rows import upsert
 from .tables import (
     KEPT,
     attempts,

@@ -15,8 +15,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from .database import DatabaseFile, StoreError, Trouble, open_database, store_error
 from .lease import Lease
 from .migrate import EmptyDatabaseError, migrate
-from .reserve import keep_reserve
-from .sqlite_file import check_connection
+from .sqlite_file import check_connection, keep_reserve
 
 _log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ import yaml
 from docs.generate.command_lines import facts as documented_commands
 from pai_scheduler.client.cli.arguments import make_parser as pai_parser
 from pai_scheduler.cluster.definition import parse_definition
-from pai_scheduler.job.jsontext import loads_jsonc
-from pai_scheduler.job.validate import validate
+from pai_scheduler.job.json_text import loads_jsonc
+from pai_scheduler.job.validation import validate
 from pai_scheduler.server.options import make_parser as scheduler_parser
 from pai_spawner.choices import Policy
 from pai_spawner.profiles import read_profiles

@@ -16,9 +16,9 @@ from docs.generate.pages import DOCS, cell, pages
 from pai_scheduler.client.cli.dispatch import COMMANDS
 from pai_scheduler.client.rest import Client
 from pai_scheduler.core.model import State, SubState
-from pai_scheduler.job.exits import exit_table
+from pai_scheduler.job.exit_codes import exit_table
 from pai_scheduler.job.schema import job_schema, resolve
-from pai_scheduler.job.validate import validate
+from pai_scheduler.job.validation import validate
 from tests.testbed.scheduler import RunningScheduler
 
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from pai_scheduler.client.rest import Client
-from pai_scheduler.job.jsontext import loads_jsonc
+from pai_scheduler.job.json_text import loads_jsonc
 from tests.labextension.conftest import ARTEFACTS, serious
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pai_scheduler.rest.webhdfs import BooleanAnswer, ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer
 from pai_scheduler.rest.webhdfs import FileStatus as Status
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import StoragePath
 from pai_scheduler.storage.protocol import Checksum, FileStatus, Listing, Summary
 
 #: Entries of a long listing that are put into JSON at once, while everybody else waits.

@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 
 from pai_scheduler.i18n import msg
 from pai_scheduler.principal import Principal
-from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.storage.protocol import FileStatus
 
 #: Entries of the largest archive: the list of them stands at its end, so it is in memory until then.

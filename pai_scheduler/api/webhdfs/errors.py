@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pai_scheduler.i18n import Message
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.rest.webhdfs import RefusalAnswer
-from pai_scheduler.storage.errors import Problem, StorageError
+from pai_scheduler.storage.paths import Problem, StorageError
 
 _BY_PROBLEM: Mapping[Problem, tuple[int, str]] = {
     Problem.NOT_FOUND: (404, "FileNotFoundException"),

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from pai_scheduler.i18n import msg
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.files import Files
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.trees import Right, check, home
+from pai_scheduler.storage.files import Files, Right, check, home
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 
 from . import answers as answers
 from .parameters import Parameters, wrong_parameter

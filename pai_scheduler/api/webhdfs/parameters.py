@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes
 
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import StoragePath
 
 #: Parameters outside the scope of a ticket: they say who asks and how the answer is wanted, not what is to be
 #: done. `user.name` and `doas` count for nothing here: clients send them always, and who asks is known

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pai_scheduler.principal import Principal
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import StoragePath
 
 #: Seconds for which a ticket is good. What has begun by then goes on.
 _SECONDS = 600.0

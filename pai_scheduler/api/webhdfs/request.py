@@ -19,10 +19,8 @@ from pai_scheduler.i18n import msg
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.rest.webhdfs import RefusalAnswer
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.files import Files
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.trees import Right, check
+from pai_scheduler.storage.files import Files, Right, check
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 
 from .errors import refusal_answer, refusal_of
 from .parameters import Parameters, decoded_path

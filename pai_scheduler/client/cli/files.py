@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.jsontext import JsonTextError, loads_jsonc
+from pai_scheduler.job.json_text import JsonTextError, loads_jsonc
 
 
 class FileError(Exception):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pai_scheduler.client.forecast_words import about_so_long, start_in_words
 from pai_scheduler.i18n import Message, counted, msg
-from pai_scheduler.job.exit_words import shown_name
+from pai_scheduler.job.exit_codes import shown_name
 from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
 from pai_scheduler.rest.models import JobDetail, JobLink, JobSummary, TaskStatus, Validation
 

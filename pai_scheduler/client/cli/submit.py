@@ -11,7 +11,7 @@ from typing import Any
 
 from pai_scheduler.client.storage.code import CodeError, CodeSettings, carry_out, prepare, read_settings
 from pai_scheduler.client.storage.transfer import amount
-from pai_scheduler.job.jsontext import LONGEST_JSONC
+from pai_scheduler.job.json_text import LONGEST_JSONC
 
 from .files import read_job_text
 from .progress import shown_progress

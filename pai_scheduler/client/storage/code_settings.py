@@ -15,7 +15,7 @@ from typing import Any
 from wcmatch import glob
 
 from pai_scheduler.i18n import Message, counted, msg
-from pai_scheduler.job.jsontext import JsonTextError, loads_jsonc
+from pai_scheduler.job.json_text import JsonTextError, loads_jsonc
 
 from .local_tree import LocalFile, look_through
 from .transfer import LeftOut

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.folders import volume_part
+from pai_scheduler.job.spec import volume_part
 
 #: Docker's own kind of volumes, the only one of which it is known how they are limited.
 _DRIVER = "local"

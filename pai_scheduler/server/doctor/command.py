@@ -26,9 +26,8 @@ from pai_scheduler.i18n import msg
 from pai_scheduler.server import swarm_nodes
 from pai_scheduler.server.configuration import make_storage, read_cluster
 from pai_scheduler.server.startup import database_url, without_password
-from pai_scheduler.storage.choosing import folder_of
-from pai_scheduler.storage.errors import StorageError
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.factory import folder_of
+from pai_scheduler.storage.paths import StorageError, StoragePath
 from pai_scheduler.store.database import open_database
 from pai_scheduler.store.migrate import is_known, revision
 from pai_scheduler.store.store import DATABASE_FILE, StoreError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.job.folders import CONTAINER, folder_name
+from pai_scheduler.job.spec import CONTAINER, folder_name
 
 
 def key_name(user: str, job: str) -> str:

@@ -11,14 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from pai_scheduler.storage.errors import StorageError
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.protocol import Checksum, FileStatus, Listing, OpenFile, Summary
-from pai_scheduler.storage.refusals import closing
+from pai_scheduler.storage.paths import StorageError, StoragePath
+from pai_scheduler.storage.protocol import Checksum, FileStatus, Listing, OpenFile, Summary, closing
 
+from .resolve import FOLDER_MODE, Walk
 from .transfer import Appending, FileUpload, Reading, checksum, concat, copy, truncate
 from .tree import FolderTree
-from .walk import FOLDER_MODE, Walk
 
 #: Threads for what is done in a moment, and for what goes through many files or much of one.
 _SHORT, _LONG = 16, 4

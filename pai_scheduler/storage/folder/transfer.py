@@ -13,15 +13,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from pai_scheduler.i18n import msg
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.protocol import Checksum, FileStatus
-from pai_scheduler.storage.refusals import closing, ends_elsewhere, exists, is_folder
-from pai_scheduler.storage.trees import tree_of
+from pai_scheduler.storage.files import tree_of
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
+from pai_scheduler.storage.protocol import Checksum, FileStatus, closing, ends_elsewhere, exists, is_folder
 
-from .errors import naming
-from .moving import place
-from .walk import FILE_MODE, READ, WRITE, Entry, Walk, describe, not_permitted, permits
+from .resolve import FILE_MODE, READ, WRITE, Entry, Walk, describe, naming, not_permitted, permits, place
 
 #: Bytes that are read at a time.
 PIECE = 2**20

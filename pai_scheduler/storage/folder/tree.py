@@ -12,14 +12,24 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from pai_scheduler.i18n import msg
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.protocol import FileStatus, Listing, Summary
-from pai_scheduler.storage.refusals import closing, exists, no_link
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
+from pai_scheduler.storage.protocol import FileStatus, Listing, Summary, closing, exists, no_link
 
-from .errors import naming, refusal
-from .moving import place
-from .walk import FOLDER_MODE, READ, SEARCH, UPLOADS, WRITE, Entry, Walk, describe, is_plain, make_folder
+from .resolve import (
+    FOLDER_MODE,
+    READ,
+    SEARCH,
+    UPLOADS,
+    WRITE,
+    Entry,
+    Walk,
+    describe,
+    is_plain,
+    make_folder,
+    naming,
+    place,
+    refusal,
+)
 
 #: Seconds after which what a killed service left among the uploads is removed.
 _FORGOTTEN = 24 * 3600

@@ -1,15 +1,4 @@
-"""An HDFS as the users' storage, over WebHDFS: done in the user's name, and kept to HDFS's own rights too.
-
-The scheduler's account is a superuser of HDFS and may act for others (`hadoop.proxyuser`). Contents come into
-being below `/.pai-uploads`, which nobody can list, and get their name in one step.
-
-WebHDFS appends wherever a file ends when the data node gets to it, and nobody can hold the file's lease
-between looking and writing; what a broken connection brought may land in between. So an append that says
-where it belongs is compared with the file's length before and after: it succeeds only where nothing came in
-between. Where something did, or a connection to HDFS broke, bytes at the file's end may be wrong, and the
-append is refused: nothing that was not confirmed counts as written before its reader has compared it, as our
-clients do.
-"""
+"""An HDFS as the users' storage, over WebHDFS: in the user's name, and kept to HDFS's own rights."""
 
 from __future__ import annotations
 
@@ -19,18 +8,78 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import requests
 
 from pai_scheduler.i18n import msg
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.protocol import Checksum, FileStatus, Listing, OpenFile, Summary
-from pai_scheduler.storage.refusals import ends_elsewhere, exists, is_folder, no_folder, not_found
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
+from pai_scheduler.storage.protocol import (
+    Checksum,
+    FileStatus,
+    Listing,
+    OpenFile,
+    Summary,
+    ends_elsewhere,
+    exists,
+    is_folder,
+    no_folder,
+    not_found,
+)
 
-from .answers import described, listed, same_contents
 from .client import NameNodeAnswer, NameNodes, Refused, name_of
 from .transfer import DataNodeTransfers
+
+# Reads what a name node says about files: WebHDFS's JSON, as what the storage protocol has.
+
+
+def described(path: StoragePath, told: dict[str, Any]) -> FileStatus:
+    """Read WebHDFS's FileStatus; NOT_FOUND for a symbolic link, which counts for nothing."""
+    if told["type"] not in ("FILE", "DIRECTORY"):
+        raise not_found(path)
+    is_folder = told["type"] == "DIRECTORY"
+    return FileStatus(
+        path=path,
+        is_folder=is_folder,
+        length=0 if is_folder else told["length"],
+        modified=told["modificationTime"],
+        accessed=told["accessTime"],
+        permission=int(told["permission"], 8) & 0o777,
+        owner=told["owner"],
+        group=told["group"],
+        children=told.get("childrenNum", 0),
+        replication=told["replication"],
+        block_size=told["blockSize"],
+        file_id=told.get("fileId", 0),
+    )
+
+
+def listed(path: StoragePath, told: Sequence[dict[str, Any]], after: str = "") -> list[FileStatus]:
+    """Read WebHDFS's FileStatuses, from after a name on; a file lists as itself, without a name."""
+    entries = [
+        described(path / one["pathSuffix"] if one["pathSuffix"] else path, one)
+        for one in told
+        if one["type"] != "SYMLINK" and (not one["pathSuffix"] or one["pathSuffix"] > after)
+    ]
+    return sorted(entries, key=lambda entry: entry.path.name)
+
+
+def same_contents(one: FileStatus, other: FileStatus) -> bool:
+    """Return whether nobody wrote to a file in between."""
+    return (one.file_id, one.modified, one.length) == (other.file_id, other.modified, other.length)
+
+
+# An HDFS as the users' storage, over WebHDFS: done in the user's name, and kept to HDFS's own rights too.
+#
+# The scheduler's account is a superuser of HDFS and may act for others (`hadoop.proxyuser`). Contents come
+# into being below `/.pai-uploads`, which nobody can list, and get their name in one step.
+#
+# WebHDFS appends wherever a file ends when the data node gets to it, and nobody can hold the file's lease
+# between looking and writing; what a broken connection brought may land in between. So an append that says
+# where it belongs is compared with the file's length before and after: it succeeds only where nothing came
+# in between. Where something did, or a connection to HDFS broke, bytes at the file's end may be wrong, and
+# the append is refused: nothing that was not confirmed counts as written before its reader has compared it,
+# as our clients do.
 
 UPLOADS = StoragePath((".pai-uploads",))
 #: Anybody may make a file there; who does not know its name does not find it.

@@ -13,12 +13,10 @@ from urllib.parse import urlsplit
 
 import requests
 
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.refusals import closing
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
+from pai_scheduler.storage.protocol import closing
 
-from .client import BROKEN, TIMEOUT, make_session, never_sent, why
-from .errors import refusal, remote, unavailable
+from .client import BROKEN, TIMEOUT, make_session, never_sent, refusal, remote, unavailable, why
 
 #: Bytes that are read at a time.
 PIECE = 2**20

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pai_scheduler import logging_config
-from pai_scheduler.storage.choosing import choose_storage
+from pai_scheduler.storage.factory import choose_storage
 from pai_scheduler.storage.files import Files
-from pai_scheduler.storage.names import StorageNames
+from pai_scheduler.storage.paths import StorageNames
 from pai_scheduler.workers.program import run, tell, tell_ended
 
 from .messages import Settings, report_line

@@ -13,7 +13,7 @@ import pytest
 
 from pai_labextension.job_editor.templates import TEMPLATES, job_templates, read_template
 from pai_scheduler.client.rest import Client
-from pai_scheduler.job.validate import validate
+from pai_scheduler.job.validation import validate
 from tests.testbed.jobs import run_to_end
 from tests.testbed.scheduler import RunningScheduler
 

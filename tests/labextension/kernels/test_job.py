@@ -14,7 +14,7 @@ from pai_labextension.kernels.job import (
     kernel_job,
     new_job_name,
 )
-from pai_scheduler.job.validate import validate
+from pai_scheduler.job.validation import validate
 
 KERNEL = str(uuid.UUID(int=5))
 RECORD = KernelRecord(KERNEL, "/user/alice/", "pai-python3-1-p100", "/home/alice/a.ipynb")

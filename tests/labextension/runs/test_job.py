@@ -8,7 +8,7 @@ import pytest
 
 from pai_labextension.runs.errors import RunError
 from pai_labextension.runs.job import Demand, Kind, kind_of, run_job, suggested_name
-from pai_scheduler.job.validate import validate
+from pai_scheduler.job.validation import validate
 
 DEMAND = Demand("lab/notebook:1", gpus=1, gpu_type="P100", cpus=2, memory_mb=4096, virtual_cluster="vision")
 

@@ -29,7 +29,7 @@ from pai_scheduler.principal import Principal
 from pai_scheduler.server import file_servers
 from pai_scheduler.service.input_identity import JobIdentities
 from pai_scheduler.service.service import Service
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import StoragePath
 from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store
 from pai_scheduler.workers.file_server.messages import Report

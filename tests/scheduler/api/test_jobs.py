@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from pai_scheduler.client.rest import ApiError, Client
-from pai_scheduler.job.jsontext import loads_jsonc
+from pai_scheduler.job.json_text import loads_jsonc
 from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 TINY = """

@@ -8,7 +8,7 @@ from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.model import Attempt, Job, State, SubState, Task, Verdict
 from pai_scheduler.core.queries import NodeUse
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.exits import exit_spec
+from pai_scheduler.job.exit_codes import exit_spec
 from pai_scheduler.job.spec import JobSpec, TaskRole
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.principal import Principal

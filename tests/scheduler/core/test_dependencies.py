@@ -15,7 +15,7 @@ from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.core.queries import queued_jobs, start_of_waiting, waiting_reason
 from pai_scheduler.core.timers import Timer
-from pai_scheduler.job.exits import DEPENDENCY_NEVER_SATISFIED, STOPPED_BY_USER
+from pai_scheduler.job.exit_codes import DEPENDENCY_NEVER_SATISFIED, STOPPED_BY_USER
 from tests.scheduler.core.world import EndCause, LaunchAttempt, World, make_role
 from tests.scheduler.making import make_config, make_node
 

@@ -10,7 +10,7 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.queries import limit_errors, waiting_reason
 from pai_scheduler.core.state_machine import CoreSettings
-from pai_scheduler.job.exits import PREEMPTED, STOPPED_BY_USER
+from pai_scheduler.job.exit_codes import PREEMPTED, STOPPED_BY_USER
 from tests.scheduler.core.world import KillTask, World, make_node, make_role
 from tests.scheduler.making import make_spec
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pai_scheduler.job.cron import ScheduleError, next_time
+from pai_scheduler.job.schedule import ScheduleError, next_time
 
 
 def _ms(text: str) -> int:

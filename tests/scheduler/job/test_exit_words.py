@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.job.exit_words import meaning, meaning_of_exit, shown_name, what_follows
-from pai_scheduler.job.exits import exit_spec, exit_table, spec_of_user_exit
+from pai_scheduler.job.exit_codes import (
+    exit_spec,
+    exit_table,
+    meaning,
+    meaning_of_exit,
+    shown_name,
+    spec_of_user_exit,
+    what_follows,
+)
 
 
 def test_every_row_has_a_meaning_and_says_what_follows() -> None:

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import pytest
 
-from pai_scheduler.job import exits
-from pai_scheduler.job.exits import Behavior, exit_spec, exit_table, spec_of_user_exit
+from pai_scheduler.job import exit_codes
+from pai_scheduler.job.exit_codes import Behavior, exit_spec, exit_table, spec_of_user_exit
 
 
 def test_the_exit_table_has_every_row() -> None:
@@ -57,18 +57,18 @@ def test_the_contract_says_what_follows_from_a_user_s_exit(code: int, behavior: 
 
 @pytest.mark.parametrize("code", [0, 1, 137, -1])
 def test_memory_that_ran_out_decides_whatever_the_code(code: int) -> None:
-    assert spec_of_user_exit(code, oom=True) == exit_spec(exits.OUT_OF_MEMORY)
+    assert spec_of_user_exit(code, oom=True) == exit_spec(exit_codes.OUT_OF_MEMORY)
 
 
 @pytest.mark.parametrize(
     ("code", "phrase", "behavior"),
     [
-        (exits.CONTAINER_START_FAILED, "CONTAINER_DOCKER_RUN_FAILED", Behavior.TRANSIENT_NORMAL),
-        (exits.OUT_OF_DISK, "CONTAINER_OOD_KILLED_BY_DISKCLEANER", Behavior.NON_TRANSIENT),
-        (exits.NODE_LOST, "CONTAINER_NODE_LOST", Behavior.TRANSIENT_NORMAL),
-        (exits.PREEMPTED, "CONTAINER_PREEMPTED", Behavior.TRANSIENT_NORMAL),
-        (exits.STOPPED_BY_USER, "APP_STOP_FRAMEWORK_REQUESTED", Behavior.NON_TRANSIENT),
-        (exits.STOPPED_ON_COMPLETION, "TASK_STOPPED_ON_APP_COMPLETION", Behavior.NON_TRANSIENT),
+        (exit_codes.CONTAINER_START_FAILED, "CONTAINER_DOCKER_RUN_FAILED", Behavior.TRANSIENT_NORMAL),
+        (exit_codes.OUT_OF_DISK, "CONTAINER_OOD_KILLED_BY_DISKCLEANER", Behavior.NON_TRANSIENT),
+        (exit_codes.NODE_LOST, "CONTAINER_NODE_LOST", Behavior.TRANSIENT_NORMAL),
+        (exit_codes.PREEMPTED, "CONTAINER_PREEMPTED", Behavior.TRANSIENT_NORMAL),
+        (exit_codes.STOPPED_BY_USER, "APP_STOP_FRAMEWORK_REQUESTED", Behavior.NON_TRANSIENT),
+        (exit_codes.STOPPED_ON_COMPLETION, "TASK_STOPPED_ON_APP_COMPLETION", Behavior.NON_TRANSIENT),
     ],
 )
 def test_the_platform_s_own_findings_have_the_rows_of_the_contract(

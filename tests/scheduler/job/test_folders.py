@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.job.folders import folder_name, host_folder_name, volume_part
+from pai_scheduler.job.spec import folder_name, host_folder_name, volume_part
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.job.jsontext import JsonTextError, loads_json, loads_jsonc
+from pai_scheduler.job.json_text import JsonTextError, loads_json, loads_jsonc
 from tests.scheduler.job.strategies import any_json
 
 

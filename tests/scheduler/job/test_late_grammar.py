@@ -10,7 +10,7 @@ import pytest
 
 def run(code: str) -> list[str]:
     """Run a program of its own, in which nothing is loaded yet; return what it prints, a line each."""
-    begin = "import sys\nfrom pai_scheduler.job.late_grammar import put_off_grammar\n"
+    begin = "import sys\nfrom pai_scheduler.job.schema import put_off_grammar\n"
     said = subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, check=True)
     return said.stdout.splitlines()
 

@@ -6,7 +6,7 @@ import pytest
 
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import MountRequest
-from pai_scheduler.job.validate import validate
+from pai_scheduler.job.validation import validate
 
 
 def job(*targets: object, **mount: object) -> dict[str, object]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.job.paths import Path, field_name, kind_of, path_text, quoted
+from pai_scheduler.job.json_path import Path, field_name, kind_of, path_text, quoted
 
 
 @pytest.mark.parametrize(

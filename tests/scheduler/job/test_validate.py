@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_scheduler.i18n import LOCALES
-from pai_scheduler.job.jsontext import loads_jsonc
+from pai_scheduler.job.json_text import loads_jsonc
 from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job
 from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.job.validate import MAX_ERRORS, validate, warnings
+from pai_scheduler.job.validation import MAX_ERRORS, validate, warnings
 from tests.scheduler.job.strategies import any_json, jobs, nearly_jobs
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "jobs"
@@ -253,7 +253,7 @@ def test_an_enormous_job_is_refused_with_a_bounded_number_of_errors(config: obje
 def test_the_library_that_validates_is_loaded_when_it_is_first_needed() -> None:
     code = """
 import sys, pai_labextension.widgets, pai_scheduler.client.cli.program, pai_spawner
-from pai_scheduler.job.validate import validate
+from pai_scheduler.job.validation import validate
 print("jsonschema" in sys.modules)
 validate({})
 print("jsonschema" in sys.modules)

@@ -13,11 +13,9 @@ import pytest
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.principal import Principal
 from pai_scheduler.service.input_cache import FolderCache, Limit
-from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
-from pai_scheduler.storage.names import StorageNames
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StorageNames, StoragePath
 from pai_scheduler.storage.protocol import Listing, OpenFile
 from tests.scheduler.open_service import ALICE
 

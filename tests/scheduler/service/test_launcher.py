@@ -24,10 +24,9 @@ from pai_scheduler.principal import Principal
 from pai_scheduler.service.input_identity import JobIdentities
 from pai_scheduler.service.inputs import JobInputs
 from pai_scheduler.service.launcher import Launcher
-from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.storage.protocol import FileStatus, Storage
 from tests.scheduler.core.world import World
 from tests.scheduler.making import make_node, make_role

@@ -9,11 +9,9 @@ import pytest
 
 from pai_scheduler.engine.protocol import RegistryLogin
 from pai_scheduler.service.registry_login import parse_login, read_login
-from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
-from pai_scheduler.storage.names import StorageNames
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StorageNames, StoragePath
 from tests.scheduler.open_service import ALICE
 
 URI = "file:///s/alice/auth"

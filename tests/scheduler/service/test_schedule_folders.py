@@ -8,7 +8,7 @@ import pytest
 
 from pai_scheduler.job.parse import build_spec, config_of
 from pai_scheduler.service.schedule_folders import is_needed, uploaded_folder
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import StoragePath
 from tests.scheduler.making import make_config
 
 CODE = "$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/schedules/s_0123abcd"

@@ -14,11 +14,9 @@ from pai_scheduler.job.schedule import Outcome, Overlap, Schedule
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import storage_unavailable
 from pai_scheduler.service.schedules import WantedSchedule
-from pai_scheduler.storage.errors import StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
-from pai_scheduler.storage.names import StorageNames
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import StorageError, StorageNames, StoragePath
 from tests.scheduler.machine import HOUR, NOON, Machine
 from tests.scheduler.making import make_config, make_role
 from tests.scheduler.open_service import ALICE, BOB, CLUSTER, FOREVER, ROOT, OpenService, refused

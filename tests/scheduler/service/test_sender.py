@@ -16,8 +16,8 @@ from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.service.channel import UndeliveredError
 from pai_scheduler.service.sender import AT_ONCE_PER_USER, GIVE_UP, Sender, fair
 from pai_scheduler.service.writer import Writer
+from pai_scheduler.store.commit import WaitingAnnouncement
 from pai_scheduler.store.database import StoreError
-from pai_scheduler.store.outbox import WaitingAnnouncement
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.stored_jobs import add
 

@@ -13,10 +13,9 @@ import pytest
 from pai_scheduler.core.model import Job, State
 from pai_scheduler.i18n import msg
 from pai_scheduler.service import ssh_key_storage
-from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.hdfs.storage import HdfsStorage
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.storage.protocol import Storage
 from tests.scheduler.making import make_spec
 from tests.scheduler.service.house import ROOT, House, open_house

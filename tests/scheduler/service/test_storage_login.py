@@ -9,11 +9,10 @@ import pytest
 from hdfs.config import Config
 from requests import Request, Session
 
-from pai_scheduler.job.folders import uri_name
+from pai_scheduler.job.spec import uri_name
 from pai_scheduler.service.storage_login import HDFSCLI, NETRC, access_files
-from pai_scheduler.storage.names import StorageNames
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.trees import home
+from pai_scheduler.storage.files import home
+from pai_scheduler.storage.paths import StorageNames, StoragePath
 
 USERS = ["alice", "王 小/明", 'a "quoted" \\ name#', "x%2Fy", ".."]
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.storage.protocol import Storage
 from tests.scheduler.storage.home import Broken, Home, Stuck, breaking, giving, refuses
 

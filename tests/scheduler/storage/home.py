@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.storage.protocol import FileStatus, Storage
 
 

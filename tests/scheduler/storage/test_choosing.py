@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.storage.choosing import choose_storage
-from pai_scheduler.storage.errors import Problem, StorageError
+from pai_scheduler.storage.factory import choose_storage
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.hdfs.storage import HdfsStorage
+from pai_scheduler.storage.paths import Problem, StorageError
 
 
 @pytest.mark.parametrize("where", [None, "", "  "])

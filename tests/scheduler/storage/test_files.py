@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 from pai_scheduler.principal import Principal
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.files import SMALL, Files
+from pai_scheduler.storage.files import SMALL, Files, home
 from pai_scheduler.storage.folder.storage import FolderStorage
-from pai_scheduler.storage.names import StorageNames
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.trees import home
+from pai_scheduler.storage.paths import Problem, StorageError, StorageNames, StoragePath
 from tests.scheduler.storage.home import giving, refuses
 
 ALICE = Principal("alice", groups=("vision",))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.storage.errors import Problem
-from pai_scheduler.storage.names import StorageNames
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageNames, StoragePath
 from tests.scheduler.storage.home import refuses
 
 HTTP = "http://127.0.0.1:8000/services/pai"

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.job.folders import folder_name
+from pai_scheduler.job.spec import folder_name
 from pai_scheduler.principal import Principal
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.trees import Right, check, home, may, tree_of
+from pai_scheduler.storage.files import Right, check, home, may, tree_of
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from tests.scheduler.storage.home import refuses
 
 ALICE = Principal("alice", groups=("vision", "a/b"))

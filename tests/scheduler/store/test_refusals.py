@@ -16,8 +16,7 @@ from pai_scheduler.core.state_machine import Core
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.service.writer import Writer
-from pai_scheduler.store.database import StoreError, Trouble
-from pai_scheduler.store.refusals import not_read, not_written
+from pai_scheduler.store.database import StoreError, Trouble, not_read, not_written
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config, make_node
 from tests.testbed.postgres import Postgres

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from pai_scheduler.store.reserve import RESERVE
+from pai_scheduler.store.sqlite_file import RESERVE
 from pai_scheduler.store.store import Store
 
 

@@ -14,11 +14,9 @@ import pytest
 from pai_scheduler.api.webhdfs import archive as webhdfs_archive
 from pai_scheduler.api.webhdfs.archive import zipped
 from pai_scheduler.principal import Principal
-from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
-from pai_scheduler.storage.names import StorageNames
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StorageNames, StoragePath
 
 ALICE = Principal("alice", groups=("vision",))
 HOME = StoragePath(("alice",))

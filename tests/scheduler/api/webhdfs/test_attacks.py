@@ -20,9 +20,8 @@ from pai_scheduler.api.webhdfs import request as webhdfs_module
 from pai_scheduler.api.webhdfs import upload as upload_module
 from pai_scheduler.i18n import msg
 from pai_scheduler.principal import Principal
-from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.folder.storage import FolderStorage
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.storage.protocol import OpenFile
 from tests.scheduler.api.gateway import Gateway, open_gateway
 

@@ -16,7 +16,7 @@ from pai_scheduler.api.webhdfs.download import (
     entity_tag,
     wanted_part,
 )
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import StoragePath
 from pai_scheduler.storage.protocol import FileStatus
 
 

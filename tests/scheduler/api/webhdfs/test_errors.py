@@ -7,7 +7,7 @@ import pytest
 from pai_scheduler.api.webhdfs.errors import refusal_answer, refusal_of, remote_exception
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.storage.errors import Problem, StorageError
+from pai_scheduler.storage.paths import Problem, StorageError
 
 SENTENCE = msg("This scheduler has no storage for files.")
 

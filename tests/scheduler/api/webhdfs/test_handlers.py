@@ -16,8 +16,7 @@ from pai_scheduler.api.webhdfs.answers import listing_pieces
 from pai_scheduler.api.webhdfs.operations import UNSUPPORTED
 from pai_scheduler.i18n import msg
 from pai_scheduler.principal import Principal
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.storage.protocol import Listing
 from tests.scheduler.api.gateway import Gateway
 

@@ -6,8 +6,7 @@ import pytest
 
 from pai_scheduler.api.webhdfs.parameters import Parameters, decoded_path
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.storage.errors import StorageError
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import StorageError, StoragePath
 
 
 def parameters(**values: str) -> Parameters:

@@ -8,7 +8,7 @@ import pytest
 
 from pai_scheduler.api.webhdfs.redirect_tickets import RedirectTickets, RequestScope
 from pai_scheduler.principal import Principal
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import StoragePath
 
 ALICE, BOB = Principal("alice", groups=("vision",)), Principal("bob")
 SCOPE = RequestScope("GET", "OPEN", StoragePath(("alice", "f")), frozenset({("op", "OPEN"), ("offset", "1")}))

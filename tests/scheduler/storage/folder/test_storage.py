@@ -20,10 +20,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.folder.moving import move_new, move_new_by_link
+from pai_scheduler.storage.folder.resolve import move_new, move_new_by_link
 from pai_scheduler.storage.folder.storage import FolderStorage
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from tests.scheduler.storage.conformance import StorageConformance
 from tests.scheduler.storage.home import Broken, Home, Stuck, breaking, giving, refuses
 
@@ -400,7 +399,7 @@ async def test_a_killed_service_leaves_no_half_file_under_its_name(root: Path, h
 import asyncio, sys
 from pathlib import Path
 from pai_scheduler.storage.folder.storage import FolderStorage
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import StoragePath
 
 async def pieces():
     yield b"half"

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from pai_scheduler.storage.errors import Problem
-from pai_scheduler.storage.hdfs.errors import refusal, remote
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.hdfs.client import refusal, remote
+from pai_scheduler.storage.paths import Problem, StoragePath
 
 PATH = StoragePath.parse("/alice/file")
 

@@ -14,9 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from pai_scheduler.storage.errors import Problem
 from pai_scheduler.storage.hdfs.storage import UPLOADS, HdfsStorage
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StoragePath
 from tests.scheduler.storage.home import Home, refuses
 from tests.testbed.fixtures import provide
 from tests.testbed.hdfs import ACCOUNT, Hdfs

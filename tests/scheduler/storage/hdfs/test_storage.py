@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import hdfs as library
 import pytest
 
-from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.hdfs.storage import UPLOADS, HdfsStorage
-from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.storage.protocol import Storage
 from tests.scheduler.storage.conformance import StorageConformance
 from tests.scheduler.storage.home import Broken, Home, Stuck, breaking, giving, refuses

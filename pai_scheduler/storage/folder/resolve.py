@@ -1,26 +1,88 @@
-"""The way from a storage's root folder to what a path names: one opened folder after the other, over no link.
-
-A path is never pasted together and hoped for, so nothing can be exchanged between the check and the use.
-Everything here blocks, and is called in threads.
-"""
+"""From a storage's root folder to what a path names: one opened folder after the other, over no link."""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pai_scheduler.i18n import msg
-from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.protocol import FileStatus
-from pai_scheduler.storage.refusals import no_folder, no_link, not_found
-from pai_scheduler.storage.trees import Tree, tree_of
+from pai_scheduler.storage.files import Tree, tree_of
+from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
+from pai_scheduler.storage.protocol import FileStatus, exists, is_folder, no_folder, no_link, not_found
 
-from .errors import naming
+# What the operating system refuses, in the words of a storage.
+
+
+@contextmanager
+def naming(path: StoragePath) -> Iterator[None]:
+    """Make StorageErrors about `path` of the OSErrors within."""
+    try:
+        yield
+    except OSError as error:
+        raise refusal(path, error) from error
+
+
+def refusal(path: StoragePath, error: OSError) -> StorageError:
+    """Return the StorageError for what went wrong at a path."""
+    where = str(path)
+    match error.errno:
+        case errno.ENOENT:
+            return not_found(path)
+        case errno.ELOOP:
+            return no_link(path)
+        case errno.EEXIST:
+            return exists(path)
+        case errno.ENOTDIR:
+            return no_folder(path)
+        case errno.EISDIR:
+            return is_folder(path)
+        case errno.ENOTEMPTY:
+            return StorageError(
+                Problem.NOT_EMPTY,
+                msg("The folder {path} is not empty: say that what is in it is meant too.", path=where),
+            )
+        case errno.ENOSPC | errno.EDQUOT:
+            return StorageError(
+                Problem.NO_SPACE, msg("There is no space left for {path}: delete something.", path=where)
+            )
+        case errno.EFBIG:
+            return StorageError(Problem.TOO_LARGE, msg("{path} would become too large.", path=where))
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return StorageError(
+                Problem.DENIED,
+                msg(
+                    "The machine does not let the storage do this with {path}: {error}.", **_said(path, error)
+                ),
+            )
+        case errno.EXDEV:
+            return StorageError(
+                Problem.UNSUPPORTED,
+                msg("{path} is on another disk: copy it there, and delete it here.", path=where),
+            )
+        case errno.EINVAL | errno.ENAMETOOLONG:
+            return StorageError(
+                Problem.INVALID, msg("{path} cannot be used for this: {error}.", **_said(path, error))
+            )
+    return StorageError(
+        Problem.UNAVAILABLE, msg("The storage cannot do this with {path} now: {error}.", **_said(path, error))
+    )
+
+
+def _said(path: StoragePath, error: OSError) -> dict[str, str]:
+    return {"path": str(path), "error": error.strerror or str(error)}
+
+
+# The way from a storage's root folder to what a path names: one opened folder after the other, over no
+# link.
+#
+# A path is never pasted together and hoped for, so nothing can be exchanged between the check and the use.
+# Everything here blocks, and is called in threads.
 
 #: The folder at the root where files are until they are whole, and folders until they are removed.
 UPLOADS = ".uploads"
@@ -257,3 +319,52 @@ def describe(path: StoragePath, status: os.stat_result, children: int = 0) -> Fi
         block_size=block_size,
         file_id=status.st_ino,
     )
+
+
+# Moves a name between folders in one step, and never over something that nobody meant to replace.
+
+_RENAME_NOREPLACE = 1
+
+_renameat2: Callable[..., int] | None = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+
+
+def place(from_folder: int, from_name: str, to_folder: int, to_name: str, *, overwrite: bool) -> None:
+    """Move a name; without `overwrite` only to where nothing is. OSError."""
+    if overwrite:
+        os.rename(from_name, to_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+    else:
+        move_new(from_folder, from_name, to_folder, to_name)
+
+
+def move_new(from_folder: int, from_name: str, to_folder: int, to_name: str) -> None:
+    """Move to where nothing is; FileExistsError, without a moment in between, where something is.
+
+    The folders are given by their descriptors. OSError as of renameat2(2).
+    """
+    number = errno.ENOSYS
+    if _renameat2 is not None:
+        names = os.fsencode(from_name), os.fsencode(to_name)
+        if _renameat2(from_folder, names[0], to_folder, names[1], _RENAME_NOREPLACE) == 0:
+            return
+        number = ctypes.get_errno()
+    # not every file system can do it (NFS cannot): those say so with EINVAL
+    if number not in (errno.ENOSYS, errno.EINVAL):
+        raise OSError(number, os.strerror(number), to_name)
+    move_new_by_link(from_folder, from_name, to_folder, to_name)
+
+
+def move_new_by_link(from_folder: int, from_name: str, to_folder: int, to_name: str) -> None:
+    """Move to where nothing is, on a file system that has no renameat2(2).
+
+    A folder, which cannot be linked, may take the place of an empty one that is made at the same moment.
+    """
+    if not stat.S_ISDIR(os.lstat(from_name, dir_fd=from_folder).st_mode):
+        os.link(from_name, to_name, src_dir_fd=from_folder, dst_dir_fd=to_folder, follow_symlinks=False)
+        os.unlink(from_name, dir_fd=from_folder)
+        return
+    try:
+        os.lstat(to_name, dir_fd=to_folder)
+    except FileNotFoundError:
+        os.rename(from_name, to_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+    else:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), to_name)

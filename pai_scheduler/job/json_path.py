@@ -1,4 +1,4 @@
-"""Where in a job JSON something is: `$.taskRoles[0].name`, and how a value looks in a sentence."""
+"""Paths in a job JSON (`$.taskRoles[0].name`), and values as a sentence shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which storage an administrator means: a folder of this machine, or the name nodes of an HDFS."""
+"""The storage that an administrator means: a folder of this machine, or the name nodes of an HDFS."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from urllib.parse import unquote, urlsplit
 
 from pai_scheduler.i18n import msg
 
-from .errors import Problem, StorageError
 from .folder.storage import FolderStorage
 from .hdfs.storage import HdfsStorage
+from .paths import Problem, StorageError
 from .protocol import Storage
 
 #: How WebHDFS is spoken, by the scheme in the address of a name node.
