@@ -322,7 +322,7 @@ def _check_engine(settings: Settings) -> None:
     if settings.engine == "process":
         return
     # only then: it takes a moment to load
-    from pai_scheduler.engine.docker.client import check_docker
+    from pai_scheduler.engine.docker.sync_client import check_docker
     from pai_scheduler.engine.protocol import EngineError
 
     try:

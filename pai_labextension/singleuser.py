@@ -12,7 +12,7 @@ import site
 import sys
 from pathlib import Path
 
-from pai_scheduler.job.schema import put_off_grammar
+from pai_scheduler.job.lazy_grammar import put_off_grammar
 
 from .messages import msg
 

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from pai_scheduler.job.schema import put_off_grammar
+from pai_scheduler.job.lazy_grammar import put_off_grammar
 
 from .choices import FIELDS, Choice, Field, Offer, Options, Policy, Profile
 from .messages import Translated

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pai_scheduler.engine.docker.build import (
+from pai_scheduler.engine.docker.image_build import (
     DEFAULT_BASE,
     BuildError,
     Plan,

@@ -10,9 +10,9 @@ import sys
 
 from docker.errors import ImageNotFound
 
-from pai_scheduler.engine.docker.build import BuildError
-from pai_scheduler.engine.docker.client import ERRORS, docker_client
+from pai_scheduler.engine.docker.image_build import BuildError
 from pai_scheduler.engine.docker.runtime import image_of_this_version
+from pai_scheduler.engine.docker.sync_client import ERRORS, docker_client
 from pai_scheduler.engine.protocol import EngineError
 
 from .build import IMAGES, version

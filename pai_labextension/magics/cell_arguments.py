@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pai_scheduler.client.calls.demand import Demand
-from pai_scheduler.job.spec import read_entry
+from pai_scheduler.job.dependencies import read_entry
 
 from ..messages import msg
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.job.spec import entry_text, read_entry
+from pai_scheduler.job.dependencies import entry_text, read_entry
 
 from .duration import DurationField
 from .fields import CheckField, Field, IntegerField, OnEdit, TextField, shown

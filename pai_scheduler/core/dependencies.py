@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.spec import On
+from pai_scheduler.job.dependencies import On
 
 from .states import State
 

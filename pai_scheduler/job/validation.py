@@ -12,7 +12,8 @@ from typing import Any
 from pai_scheduler.i18n import Message, msg
 
 from .json_path import Path, field_name, number_text, path_text, quoted
-from .schema import job_schema, matches_schema, put_off_grammar
+from .lazy_grammar import put_off_grammar
+from .schema import job_schema, matches_schema
 from .spec import notify_errors
 
 # What no job may hold, in whatever field: numbers that are none, broken text, bottomless nesting.

@@ -29,7 +29,7 @@ from pai_scheduler.api.webhdfs.handover import TransferHandover
 from pai_scheduler.cluster.config_fields import DefinitionError
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.engine.leased import LeasedEngine
+from pai_scheduler.engine.fencing import LeasedEngine
 from pai_scheduler.engine.process.environment import STORAGE_ADDRESS
 from pai_scheduler.engine.protocol import Engine, EngineError
 from pai_scheduler.i18n import msg
@@ -325,7 +325,7 @@ def _engine(
     # each engine brings libraries that the other does not need
     if options.engine == "docker":
         from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
-        from pai_scheduler.engine.docker.home import size_options
+        from pai_scheduler.engine.docker.volumes import size_options
 
         # the log of each running container is a connection and three files
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.engine.docker.client import ERRORS, docker_client
-from pai_scheduler.engine.docker.connection import DEFAULT_HOST
-from pai_scheduler.engine.swarm.joining import Member, join_command, members
+from pai_scheduler.engine.docker.client import DEFAULT_HOST
+from pai_scheduler.engine.docker.sync_client import ERRORS, docker_client
+from pai_scheduler.engine.swarm.engine import Member, join_command, members
 from pai_scheduler.i18n import Message, msg
 
 _LOOK_SECONDS = 1.0

@@ -14,11 +14,11 @@ from docker import DockerClient
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.agent import pull
 from pai_scheduler.engine.agent.pull import PullProgress
-from pai_scheduler.engine.docker.client import ERRORS, docker_client
-from pai_scheduler.engine.docker.connection import DEFAULT_HOST
-from pai_scheduler.engine.docker.image_names import qualified
-from pai_scheduler.engine.swarm.everywhere import SECRET, Outcome, Program, agents_plan, run_everywhere
-from pai_scheduler.engine.swarm.membership import check_manager
+from pai_scheduler.engine.docker.client import DEFAULT_HOST
+from pai_scheduler.engine.docker.registries import qualified
+from pai_scheduler.engine.docker.sync_client import ERRORS, docker_client
+from pai_scheduler.engine.swarm.agent_deployment import SECRET, Outcome, Program, agents_plan, run_everywhere
+from pai_scheduler.engine.swarm.engine import check_manager
 from pai_scheduler.i18n import Message, msg
 
 _MB = 10**6

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.data_folder.secret_file import kept_secret
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.engine.swarm.defaults import AGENT_PORT, PATIENCE_SECONDS
+from pai_scheduler.engine.swarm.connection import AGENT_PORT, PATIENCE_SECONDS
 from pai_scheduler.i18n import msg
 from pai_scheduler.workers.supervisor import ConnectionServers
 from pai_scheduler.workers.tunnel_server.settings import TunnelSettings
@@ -139,12 +139,12 @@ def make_engine(
     from pai_scheduler.engine.docker.engine import instance_mark
     from pai_scheduler.engine.docker.runtime import image_of_this_version
     from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine
-    from pai_scheduler.engine.swarm.tls import scheduler_tls
+    from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 
     own = authority(data_dir)
     runtime = options.runtime_image or image_of_this_version()
     if options.agent_image is not None:
-        from pai_scheduler.engine.swarm.agent_service import AgentPlan, deploy
+        from pai_scheduler.engine.swarm.agent_deployment import AgentPlan, deploy
 
         deploy(
             AgentPlan(options.agent_image, runtime, options.agent_port, homes=str(options.homes or "")), own

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from pai_scheduler.data_folder.room import least_free
-from pai_scheduler.engine.disk_watch import DiskWatch
+from pai_scheduler.engine.disk_usage import DiskWatch
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.errors import RequestError

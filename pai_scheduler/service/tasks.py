@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.core.queries import gpu_memory_mb
-from pai_scheduler.engine.logs.growth import Follower, LogGrowth
 from pai_scheduler.engine.logs.reader import TaskLog
+from pai_scheduler.engine.logs.watcher import Follower, LogGrowth
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.monitoring.recorder import Recorder, Recording

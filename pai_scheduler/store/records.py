@@ -13,8 +13,9 @@ import sqlalchemy as sa
 from pai_scheduler.cluster.node import Maintenance
 from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.model import JobEvent, State, SubState
+from pai_scheduler.job.dependencies import On
 from pai_scheduler.job.schedule import LastRun, Outcome, Overlap, Schedule
-from pai_scheduler.job.spec import JobSpec, On
+from pai_scheduler.job.spec import JobSpec
 
 from . import rows
 from .rows import upsert

@@ -18,9 +18,10 @@ from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict
 from pai_scheduler.i18n import Message
+from pai_scheduler.job.dependencies import On
 from pai_scheduler.job.message_documents import message_document, read_message
 from pai_scheduler.job.parse import build_spec
-from pai_scheduler.job.spec import JobSpec, On, renamed
+from pai_scheduler.job.spec import JobSpec, renamed
 from pai_scheduler.job.task import TaskRef
 
 from .tables import jobs

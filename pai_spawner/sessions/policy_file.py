@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 import yaml
 
 from pai_scheduler.i18n import Message
-from pai_scheduler.job.schema import put_off_grammar
+from pai_scheduler.job.lazy_grammar import put_off_grammar
 
 from ..messages import msg
 from .hours import Hours, parse_hours

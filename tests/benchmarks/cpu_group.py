@@ -15,7 +15,7 @@ from typing import Self
 
 import psutil
 
-from pai_scheduler.engine.cgroup import CgroupMount, own_mounts
+from pai_scheduler.engine.cgroups import CgroupMount, own_mounts
 from tests.testbed.machine import CannotError
 
 _PATIENCE = 10.0

@@ -31,7 +31,7 @@ from docker.types import RestartPolicy, ServiceMode
 
 from pai_scheduler.engine.swarm.certificates import Authority
 from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine
-from pai_scheduler.engine.swarm.tls import scheduler_tls
+from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from pai_scheduler.ssh.runtime.container.build import build as build_runtime
 from tests.scheduler.engine.lab import Lab, make_gang, make_task

@@ -33,7 +33,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from pai_scheduler.engine.swarm.tls import AGENT_NAME, scheduler_tls
+from pai_scheduler.engine.swarm.tunnel import AGENT_NAME, scheduler_tls
 from pai_scheduler.server.swarm_nodes import authority
 from tests.testbed.agents import node_address
 from tests.testbed.ports import free_ports

@@ -25,15 +25,15 @@ from pai_scheduler.core import completion
 from pai_scheduler.core.events import Event, NodesChanged, Progress, SharesChanged, Submitted, Tick
 from pai_scheduler.core.model import Job
 from pai_scheduler.core.state_machine import Core
-from pai_scheduler.engine.docker.connection import DockerApi
+from pai_scheduler.engine.docker.client import DockerApi
+from pai_scheduler.engine.docker.containers import ContainerCreator
 from pai_scheduler.engine.docker.context import EngineContext
-from pai_scheduler.engine.docker.create import ContainerCreator
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.network import GangNetworks
 from pai_scheduler.engine.docker.runtime import VOLUME_PREFIX
-from pai_scheduler.engine.process import files
+from pai_scheduler.engine.process import folder_operations
 from pai_scheduler.engine.process.engine import ProcessEngine
-from pai_scheduler.engine.process.spawn import Spawner
+from pai_scheduler.engine.process.spawner import Spawner
 from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import Gang, Launch
 from pai_scheduler.job.task import TaskRef
@@ -70,7 +70,7 @@ def install(plan: Plan) -> None:
         for call in _ENGINE_CALLS:
             points.around(engine, call)
     for step in ("prepare", "kill", "refuse", "release"):
-        points.around(files, step)
+        points.around(folder_operations, step)
     points.around(Spawner, "request")
     for owner, steps in {
         ContainerCreator: ("_create", "fill", "start"),

@@ -26,7 +26,7 @@ def test_when_it_serves_memory_is_searched_again_and_the_grammar_is_not_loaded()
     code = """
 import gc, sys
 from pai_labextension import singleuser
-from pai_scheduler.job.schema import put_off_grammar
+from pai_scheduler.job.lazy_grammar import put_off_grammar
 put_off_grammar()
 import jupyterhub.singleuser
 jupyterhub.singleuser.main = lambda: print(gc.isenabled(), gc.get_freeze_count() > 10_000)

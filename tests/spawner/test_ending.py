@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.client.rest import Client
-from pai_scheduler.engine.cgroup import Cgroups
+from pai_scheduler.engine.cgroups import Cgroups
 from pai_spawner.ending import End, Ending, read_ending
 from pai_spawner.failure import ServerNotStarted
 from pai_spawner.following import wait_until_ended

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.docker.home import home_volume
+from pai_scheduler.engine.docker.volumes import home_volume
 from tests.hub import Hub, open_hub, wait_for
 from tests.spawner.test_homes_on_docker import Server
 from tests.testbed.docker import client

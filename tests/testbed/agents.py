@@ -37,7 +37,7 @@ from pai_scheduler.engine.protocol import (
     Usage,
 )
 from pai_scheduler.engine.swarm.protocol import MOST_BYTES, Open
-from pai_scheduler.engine.swarm.tls import agent_tls
+from pai_scheduler.engine.swarm.tunnel import agent_tls
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from pai_scheduler.client.blocking import Conversation, start
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.spec import read_entries
+from pai_scheduler.job.dependencies import read_entries
 
 from .demand import Demand
 from .errors import NotSendableError

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.spec import On, read_entry
+from pai_scheduler.job.dependencies import On, read_entry
 from pai_scheduler.rest.address import DEFAULT_URL
 
 from .fs_arguments import add_fs

@@ -9,9 +9,10 @@ from pai_scheduler.client.rest import Client, UnreachableError
 from pai_scheduler.i18n import msg
 
 from .logs import Patience, pick_task
+from .session import OK
 from .tables import moment, printable, printable_lines
 
-OK, JOB_FAILED = 0, 4
+JOB_FAILED = 4
 #: Bytes of the log shown after a job that failed.
 LAST_BYTES = 4000
 

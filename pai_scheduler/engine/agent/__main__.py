@@ -18,9 +18,9 @@ from tornado.netutil import bind_sockets
 
 from pai_scheduler.cluster.definition import Registries
 from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
-from pai_scheduler.engine.swarm.defaults import AGENT_PORT
+from pai_scheduler.engine.swarm.connection import AGENT_PORT
 from pai_scheduler.engine.swarm.protocol import MOST_BYTES, Open
-from pai_scheduler.engine.swarm.tls import agent_tls
+from pai_scheduler.engine.swarm.tunnel import agent_tls
 from pai_scheduler.job.task import TaskRef
 
 from .app import make_app

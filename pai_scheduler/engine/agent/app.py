@@ -12,7 +12,7 @@ import msgspec
 from tornado.iostream import IOStream, StreamClosedError
 from tornado.web import Application, RequestHandler, stream_request_body
 
-from pai_scheduler.engine.logs.copying import missing
+from pai_scheduler.engine.logs.replication import missing
 from pai_scheduler.engine.protocol import Engine, EngineError, Gang, Launch, NoSshEndpointError
 from pai_scheduler.engine.swarm.protocol import (
     LOG_BYTES,
@@ -26,8 +26,7 @@ from pai_scheduler.engine.swarm.protocol import (
     decode,
     encode,
 )
-from pai_scheduler.engine.swarm.sockets import connect
-from pai_scheduler.engine.swarm.splice import splice
+from pai_scheduler.engine.swarm.tunnel import connect, splice
 from pai_scheduler.job.message_documents import message_document
 from pai_scheduler.job.task import TaskRef
 

@@ -1,4 +1,4 @@
-"""Holds the engine of one node for the scheduler that has the session, and what it has to tell."""
+"""The engine of one node, held for the scheduler that has the session; its disks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import shutil
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,9 @@ from typing import Protocol
 
 from pai_scheduler.cluster.node import DiskSpace, Node, NodeState
 from pai_scheduler.data_folder.durable_file import write_durably
-from pai_scheduler.engine.machine import disk_space
+from pai_scheduler.data_folder.room import least_free
+from pai_scheduler.engine.disk_usage import DiskWatch
+from pai_scheduler.engine.hardware import disk_space
 from pai_scheduler.engine.protocol import Engine, EngineError, EngineEvent, NodesChanged
 from pai_scheduler.engine.swarm.protocol import (
     POLL_SECONDS,
@@ -31,13 +34,48 @@ from pai_scheduler.engine.swarm.protocol import (
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 
-from .disks import NodeDisks
-from .front_door import FrontDoor
+from .ingress import FrontDoor
+
+# The disks of a node: says when hardly any room is left there, and ends the task that fills them.
+
+_LOOK_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class NodeDisks:
+    """Watches the disks that hold `folders`, of each of which `least_free_mb` are to stay free."""
+
+    def __init__(self, folders: Iterable[Path], least_free_mb: int, engine: Engine) -> None:
+        self._least = {folder: least for folder in folders if (least := least_free(folder, least_free_mb))}
+        self._watch = DiskWatch(engine, self._part_free, min(self._least.values(), default=0))
+        self.is_full = self._part_free() < 1
+
+    async def watch(self, on_change: Callable[[], Awaitable[None]]) -> None:
+        """Look again and again; `on_change` is called when a disk has become full, or has room again."""
+        while self._least:
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                is_full = await self._watch.look() < 1
+                if is_full != self.is_full:
+                    self.is_full = is_full
+                    _log.warning(_WORDS[is_full])
+                    await on_change()
+            except Exception:
+                _log.exception("the disks cannot be watched; trying again")
+
+    def _part_free(self) -> float:
+        parts = (shutil.disk_usage(folder).free / least for folder, least in self._least.items())
+        return min(parts, default=1.0)
+
+
+_WORDS = {True: "hardly any room is left on a disk", False: "there is room on the disks again"}
+
+
+# Holds the engine of one node for the scheduler that has the session, and what it has to tell.
 
 #: events in one answer
 _MOST_EVENTS = 1000
-
-_log = logging.getLogger(__name__)
 
 
 class SessionError(Exception):

@@ -25,9 +25,9 @@ from docker.errors import NotFound
 from docker.models.containers import Container
 from docker.types import DeviceRequest, LogConfig, Mount
 
-from pai_scheduler.engine.docker.client import ERRORS, docker_client, own_container
+from pai_scheduler.engine.docker.sync_client import ERRORS, docker_client, own_container
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.engine.swarm.defaults import ENDS
+from pai_scheduler.engine.swarm.connection import ENDS
 
 NAME = "pai-agent"
 _LABEL = "pai.agent-plan"

@@ -13,8 +13,8 @@ import docker
 import msgspec
 from docker.utils import parse_repository_tag
 
-from pai_scheduler.engine.docker.client import ERRORS
-from pai_scheduler.engine.docker.layers import Layers
+from pai_scheduler.engine.docker.images import Layers
+from pai_scheduler.engine.docker.sync_client import ERRORS
 
 #: What it is told: the image, and the file with the login to its registry, if any.
 IMAGE, LOGIN_FILE = "PAI_PULL_IMAGE", "PAI_PULL_LOGIN"

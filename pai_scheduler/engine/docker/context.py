@@ -1,26 +1,31 @@
-"""What all tasks on one Docker Engine share, and what outlives this process about how they are to end."""
+"""What all tasks on one Docker Engine share, and what each engine with containers does alike."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import shutil
 import time
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Container
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from pai_scheduler.engine.logs.cleanup import keep_clean
+from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.protocol import EngineEvent, Launch
 from pai_scheduler.job.task import TaskRef
 
-from .connection import DockerApi
-from .create import ContainerCreator
-from .disk import ContainerDisks
-from .file_news import DockerFiles
-from .hold import Holds
+from .client import DockerApi
+from .containers import PRIVATE_DIR, WORK_DIR, ContainerCreator, code_dir
+from .debug_hold import Holds
 from .images import Images
+from .log_files import DockerFiles
 from .runtime import Runtime
+from .volumes import ContainerDisks
+
+# What all tasks on one Docker Engine share, and what outlives this process about how they are to end.
 
 _log = logging.getLogger(__name__)
 
@@ -120,3 +125,53 @@ class EngineContext:
 
     def _mark(self, kill_mark: KillMark, task: TaskRef) -> Path:
         return self.data_dir / kill_mark.value / task.name
+
+
+# What is the same for each engine whose tasks are containers: the logs on this disk, and what tasks see.
+
+
+class ContainerEngine:
+    """Keeps logs (or their copies, of tasks on other machines) in `data_dir`; part of `Engine`.
+
+    Its events are what is put into `_queue`; None: it is closed.
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
+
+    async def events(self) -> AsyncIterator[EngineEvent]:
+        """Return events as they come, until the engine is closed."""
+        while (event := await self._queue.get()) is not None:
+            yield event
+
+    def log(self, task: TaskRef) -> TaskLog:
+        """Return a task's log."""
+        return TaskLog(self._data_dir / "logs" / task.name)
+
+    async def forget(self, task: TaskRef) -> None:
+        """Remove an ended task's log."""
+        await asyncio.to_thread(shutil.rmtree, self.log(task).folder, ignore_errors=True)
+
+    def work_dir(self, task: TaskRef) -> str:  # noqa: ARG002
+        """Return the folder in which a task's command starts, as seen from inside its container."""
+        return WORK_DIR
+
+    def private_dir(self, task: TaskRef) -> str:  # noqa: ARG002
+        """Return the folder of a task's own files, as seen from inside its container."""
+        return PRIVATE_DIR
+
+    def code_dir(self, code: Path) -> str:
+        """Return the place of a job's code, as seen from inside the containers."""
+        return code_dir(code)
+
+    async def _keep_logs(self, days: float, known: Container[TaskRef]) -> None:
+        """Remove, for as long as it is open, logs that are older than that; not those of tasks it knows."""
+
+        def in_use(name: str) -> bool:
+            task = TaskRef.parse(name)
+            return task is None or task in known
+
+        folder = self._data_dir / "logs"
+        folder.mkdir(parents=True, exist_ok=True)
+        await keep_clean(folder, days, in_use)

@@ -22,30 +22,26 @@ from pai_scheduler.cluster.definition import LogKeeping, Registries
 from pai_scheduler.cluster.node import DiskSpace, Node
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
-from pai_scheduler.engine.machine import disk_space
+from pai_scheduler.engine.hardware import disk_space
 from pai_scheduler.engine.protocol import EngineError, Gang, Launch, SshEndpoint, Usage
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 
-from .connection import DaemonUnreachableError, DockerApi
-from .container import LABEL_INSTANCE, STORAGE_HOST, network_name
-from .container_engine import ContainerEngine
-from .context import EngineContext
-from .create import ContainerCreator
-from .disk import ContainerDisks
-from .file_news import DockerFiles, FileNews
-from .hold import Holds
-from .home import PROBE, cannot_limit
+from .client import DaemonUnreachableError, DockerApi
+from .containers import LABEL_INSTANCE, STORAGE_HOST, ContainerCreator, network_name
+from .context import ContainerEngine, EngineContext
+from .debug_hold import Holds
 from .images import Images
+from .log_files import DockerFiles, FileNews
 from .loopback_proxy import LoopbackProxy, open_proxy
-from .network import DEFAULT_POOL, GangNetworks
-from .registry_check import RegistryCheck
+from .network import DEFAULT_POOL, GangNetworks, build_walls
+from .network_pool import SpareNetworks
+from .registries import RegistryCheck
 from .runtime import Runtime, image_of_this_version
-from .spare_networks import SpareNetworks
 from .ssh import ContainerSshServers
 from .task import DockerTask
 from .usage import UsageMeter, containers_root, limits_storage, node_of
-from .walls import build_walls
+from .volumes import PROBE, ContainerDisks, cannot_limit
 
 START_SECONDS = 60.0
 _RECONNECT_SECONDS = 0.5

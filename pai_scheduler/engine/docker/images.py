@@ -1,14 +1,12 @@
-"""Images: what is there is not pulled; what is pulled says how far it is, and is pulled once for all.
-
-What one user may pull with a login is not for everybody because it is on this machine now: the registry is
-asked again, with the credentials of the job at hand.
-"""
+"""Images: pulled once for all, with progress, and with sentences of our own where they cannot be had."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +18,187 @@ from pai_scheduler.core.events import EndCause
 from pai_scheduler.engine.protocol import RegistryLogin
 from pai_scheduler.i18n import Message, msg
 
-from .connection import DaemonUnreachableError, DockerApi, answered
-from .container import is_image_name
-from .image_errors import ImageError, not_pulled, refusal
-from .image_names import PrivateImages, login_for, qualified, repositories, repository_of
-from .layers import Layers, size_text
-from .registry_check import RegistryCheck
+from .client import DaemonUnreachableError, DockerApi, answered
+from .containers import is_image_name
+from .registries import (
+    PrivateImages,
+    RegistryCheck,
+    login_for,
+    qualified,
+    registry_of,
+    repositories,
+    repository_of,
+)
+
+# Why an image cannot be had, in sentences of our own.
+#
+# A registry is whatever a job names, and its answer may be anything. Users see no more of it than the HTTP
+# status; the log has all.
+
+_log = logging.getLogger(__name__)
+
+_FORBIDDEN = ("unauthorized", "authentication required", "no basic auth credentials", "denied", "forbidden")
+_UNKNOWN = ("not found", "manifest unknown", "does not exist", "no matching manifest", "invalid reference")
+#: How Docker says what a registry answered.
+_STATUS = re.compile(
+    r"(?:HTTP(?: status)?|status(?: code)?(?: from \w+ request to \S+)?):? (?P<status>[1-5]\d\d)\b",
+    re.IGNORECASE,
+)
+
+
+class ImageError(Exception):
+    """An image cannot be had. `cause`: REFUSED where only the user can change that, else LAUNCH_FAILED."""
+
+    def __init__(self, cause: EndCause, reason: Message) -> None:
+        super().__init__(str(reason))
+        self.cause, self.reason = cause, reason
+
+
+def refusal(image: str, login: RegistryLogin | None, error: aiodocker.DockerError) -> ImageError:
+    """Return what the user must change from what may go better the next time."""
+    _log.warning("the image %s cannot be had: Docker says: %s", image, error.message)
+    said, registry = error.message.lower(), registry_of(image)
+    login_here = login_for(image, login)
+    if "toomanyrequests" in said:
+        busy = msg("Its registry takes no more requests for now (HTTP status {status}).", status=429)
+        return not_pulled(image, busy)
+    if login_here is not None and (error.status in (401, 403) or _says(said, _FORBIDDEN)):
+        reason = msg(
+            "The registry {registry} does not give the image {image} to the user of the authFile. Correct "
+            "the user name and the password there, or ask for access.",
+            registry=registry,
+            image=image,
+        )
+    elif login is not None and login_here is None and _says(said, _FORBIDDEN):
+        reason = msg(
+            "The image {image} may not be pulled without logging in to its registry {registry}, and the "
+            "authFile is for another one. Name an authFile for {registry}.",
+            image=image,
+            registry=registry,
+        )
+    elif error.status in (401, 403, 404) or _says(said, (*_UNKNOWN, *_FORBIDDEN)):
+        reason = msg(
+            "The image {image} does not exist, or may not be pulled without logging in to its registry, for "
+            "which a job names an authFile.",
+            image=image,
+        )
+    else:
+        return not_pulled(image, _why(error.message))
+    return ImageError(EndCause.REFUSED, reason)
+
+
+def not_pulled(image: str, why: Message) -> ImageError:
+    """Return the error that says that a pull failed, for a reason that may be gone the next time."""
+    return ImageError(
+        EndCause.LAUNCH_FAILED, msg("The image {image} could not be pulled. {why}", image=image, why=why)
+    )
+
+
+def _why(said: str) -> Message:
+    """Return in our own words what Docker says of a registry."""
+    if found := _STATUS.search(said):
+        return msg("Its registry answers with HTTP status {status}.", status=int(found["status"]))
+    lower = said.lower()
+    if _says(lower, ("no such host", "server misbehaving", "name resolution")):
+        return msg("The name of its registry leads nowhere.")
+    if _says(lower, ("x509", "tls:", "certificate", "http response to https")):
+        return msg("Its registry does not prove with a certificate who it is.")
+    if _says(lower, ("refused", "timeout", "deadline", "no route", "unreachable", "reset by", "eof")):
+        return msg("Its registry does not answer.")
+    if "no space left" in lower:
+        return msg("The disk of the machine is full.")
+    return msg("The scheduler's log has the reason.")
+
+
+def _says(text: str, words: Iterable[str]) -> bool:
+    return any(word in text for word in words)
+
+
+# How far the pull of an image is, read from the lines in which Docker tells what its layers do.
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+@dataclass(slots=True)
+class _Layer:
+    """One layer, in bytes as they are downloaded; `size` None: Docker has not told it yet."""
+
+    size: int | None = None
+    downloaded: int = 0
+    unpacked: int = 0
+
+
+class Layers:
+    """The layers of an image that are pulled: those that were here before do not count."""
+
+    def __init__(self) -> None:
+        self._layers: dict[str, _Layer] = {}
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """Add a line of Docker's progress; one that tells nothing of a layer changes nothing."""
+        name, detail = str(line.get("id", "")), line.get("progressDetail") or {}
+        match line.get("status"):
+            case "Pulling fs layer":
+                self._layers.setdefault(name, _Layer())
+            case "Downloading":
+                layer = self._layers.setdefault(name, _Layer())
+                layer.downloaded = int(detail.get("current") or 0)
+                if total := int(detail.get("total") or 0):
+                    layer.size = total
+            case "Download complete":
+                layer = self._layers.setdefault(name, _Layer())
+                layer.downloaded = layer.size = layer.size or layer.downloaded
+            case "Extracting":
+                layer = self._layers.setdefault(name, _Layer())
+                layer.downloaded = layer.size = layer.size or int(detail.get("total") or 0)
+                # (some of Docker's storages tell seconds here, which are few)
+                layer.unpacked = min(int(detail.get("current") or 0), layer.size)
+            case "Pull complete":
+                layer = self._layers.setdefault(name, _Layer())
+                layer.downloaded = layer.unpacked = layer.size = layer.size or layer.downloaded
+            case "Already exists":
+                self._layers.pop(name, None)
+
+    @property
+    def downloaded(self) -> int:
+        """Return the bytes that have come."""
+        return sum(layer.downloaded for layer in self._layers.values())
+
+    @property
+    def size(self) -> int:
+        """Return the bytes to download of all layers whose size is known."""
+        return sum(layer.size or 0 for layer in self._layers.values())
+
+    @property
+    def is_size_known(self) -> bool:
+        """Return whether `size` is that of all layers. Docker tells a layer's when its download begins."""
+        return all(layer.size is not None for layer in self._layers.values())
+
+    @property
+    def percent(self) -> int:
+        """Return how far all is: half of a layer's way is its download, half its unpacking.
+
+        A layer whose size is not known counts as large as the others are on the average.
+        """
+        known = sum(layer.size is not None for layer in self._layers.values())
+        if not self.size:
+            return 0
+        done = sum(layer.downloaded + layer.unpacked for layer in self._layers.values())
+        return min(100, 100 * done * known // (2 * self.size * len(self._layers)))
+
+
+def size_text(size: int) -> str:
+    """Write a number of bytes as people read it, in steps of 1000: "2.1 GB"."""
+    value, unit = float(size), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.1f} {_UNITS[unit]}" if unit and value < 9.95 else f"{value:.0f} {_UNITS[unit]}"
+
+
+# Images: what is there is not pulled; what is pulled says how far it is, and is pulled once for all.
+#
+# What one user may pull with a login is not for everybody because it is on this machine now: the registry
+# is asked again, with the credentials of the job at hand.
 
 _PULLS_AT_ONCE = 3
 #: A pull that moves nothing for so long is given up.

@@ -20,7 +20,7 @@ from aiodocker.volumes import DockerVolume
 
 from pai_scheduler.i18n import Message, msg
 
-from .connection import DaemonUnreachableError, DockerApi
+from .client import DaemonUnreachableError, DockerApi
 
 #: where containers have it, and what starts the SSH server of one
 FOLDER = "/opt/pai"

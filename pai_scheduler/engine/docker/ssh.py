@@ -19,8 +19,8 @@ from pai_scheduler.engine.protocol import NoSshEndpointError, SshEndpoint
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 
-from .connection import DaemonUnreachableError, DockerApi, answered
-from .container import LABEL_INSTANCE, LABEL_SSH_PORT
+from .client import DaemonUnreachableError, DockerApi, answered
+from .containers import LABEL_INSTANCE, LABEL_SSH_PORT
 from .network import GangNetworks
 from .runtime import FOLDER, SIGNAL, STATUS, Runtime, has_its_own
 

@@ -21,14 +21,12 @@ from typing import ParamSpec, TypeVar
 
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.cluster.node import DiskSpace, Node
-from pai_scheduler.engine.cgroup import Cgroups
-from pai_scheduler.engine.disk_meter import DiskMeter, is_beyond, size_of
-from pai_scheduler.engine.gpu import GpuMeter
+from pai_scheduler.engine.cgroups import Cgroups
+from pai_scheduler.engine.disk_usage import DiskMeter, is_beyond, size_of
+from pai_scheduler.engine.hardware import GpuMeter, disk_space, free_disk_gb, taken_ports, this_machine
 from pai_scheduler.engine.logs.cleanup import keep_clean
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.logs.segment import is_shortened
-from pai_scheduler.engine.machine import disk_space, free_disk_gb, taken_ports, this_machine
-from pai_scheduler.engine.notices import log_shortened, process_killed
 from pai_scheduler.engine.protocol import (
     EndCause,
     Ended,
@@ -41,19 +39,20 @@ from pai_scheduler.engine.protocol import (
     SshEndpoint,
     Started,
     Usage,
+    log_shortened,
+    process_killed,
 )
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.own_packages import OwnPackages
 
-from . import files as process_files
+from . import folder_operations as process_files
 from .environment import inherited, visible_gpus
-from .files import TaskObservation
-from .messages import cause_and_reason
-from .spare_folders import SpareFolders
-from .spawn import Spawner
+from .exit_reasons import cause_and_reason
+from .folder_operations import TaskObservation
+from .spawner import Spawner
 from .ssh import SshFiles, no_ssh_files, open_way
-from .task_folder import COOKIE, LaunchSpec, Phase, Record, TaskFolder
+from .task_folder import COOKIE, LaunchSpec, Phase, Record, SpareFolders, TaskFolder
 from .usage import TaskUsage
 
 _log = logging.getLogger(__name__)

@@ -23,9 +23,18 @@ from pathlib import Path
 from pai_scheduler.engine.logs.writer import DEFAULT_LIMIT, TaskLogWriter
 
 from . import procfs, ssh_server
-from .code_copy import copy_folder
 from .task_cgroup import TaskGroup
-from .task_folder import DISK_ORDER, SSH_ORDER, Failure, LaunchSpec, Phase, Record, TaskFolder, ring
+from .task_folder import (
+    DISK_ORDER,
+    SSH_ORDER,
+    Failure,
+    LaunchSpec,
+    Phase,
+    Record,
+    TaskFolder,
+    copy_folder,
+    ring,
+)
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _CHUNK = 256 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 
-from pai_scheduler.engine.gpu import GpuMeter
+from pai_scheduler.engine.hardware import GpuMeter
 from pai_scheduler.engine.protocol import Usage
 
 from . import procfs

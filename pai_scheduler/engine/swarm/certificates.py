@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from .tls import AGENT_NAME
+from .tunnel import AGENT_NAME
 
 SCHEDULER_NAME = "pai-scheduler"
 _AUTHORITY_NAME = "PAI agents"

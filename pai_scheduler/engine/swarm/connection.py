@@ -16,9 +16,20 @@ from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.message_documents import read_message
 from pai_scheduler.job.task import TaskRef
 
-from .far_end import FarEnd
 from .protocol import SESSION, decode, encode
-from .tls import AGENT_NAME
+from .tunnel import AGENT_NAME, FarEnd
+
+# What holds of agents unless an administrator says otherwise.
+
+#: where an agent listens
+AGENT_PORT = 7947
+#: seconds that a node may be away before its tasks count as lost
+PATIENCE_SECONDS = 120.0
+#: Begins the line that says why an agent does not run, the last one of the agents' service until it does.
+ENDS = "The agent does not run: "
+
+
+# The connection to one agent: calls and folders, each with a time limit, errors told apart.
 
 _CALL_SECONDS, _CONNECT_SECONDS, _FOLDER_SECONDS = 60.0, 5.0, 900.0
 

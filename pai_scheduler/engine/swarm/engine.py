@@ -1,8 +1,4 @@
-"""The engine for many Docker hosts: Swarm says which nodes there are, each runs its tasks by its own agent.
-
-A gang on one node gets a network of that node; one on several gets an overlay network of the Swarm. All about
-a task is asked of its node's agent; what is to outlive a node (logs) is copied here.
-"""
+"""The engine for many Docker hosts: Swarm says which nodes there are, an agent on each runs its tasks."""
 
 from __future__ import annotations
 
@@ -11,22 +7,24 @@ import logging
 import ssl
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
+from typing import Any
 
 import aiodocker
+from docker import DockerClient
 
 from pai_scheduler.cluster.definition import LogKeeping, Registries
 from pai_scheduler.cluster.node import DiskSpace, Node, NodeState
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
-from pai_scheduler.engine.docker.connection import DockerApi
-from pai_scheduler.engine.docker.container import HUB_HOST, STORAGE_HOST, network_name
-from pai_scheduler.engine.docker.container_engine import ContainerEngine
-from pai_scheduler.engine.docker.home import home_volume
+from pai_scheduler.engine.docker.client import DockerApi
+from pai_scheduler.engine.docker.containers import HUB_HOST, STORAGE_HOST, network_name
+from pai_scheduler.engine.docker.context import ContainerEngine
+from pai_scheduler.engine.docker.network_pool import SpareNetworks
 from pai_scheduler.engine.docker.runtime import image_of_this_version
-from pai_scheduler.engine.docker.spare_networks import SpareNetworks
+from pai_scheduler.engine.docker.volumes import home_volume
 from pai_scheduler.engine.protocol import (
     EndCause,
     Ended,
@@ -40,14 +38,164 @@ from pai_scheduler.engine.protocol import (
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 
-from .connection import AgentConnection
-from .defaults import AGENT_PORT, PATIENCE_SECONDS
-from .far_end import TunnelServers
-from .membership import SwarmNode, check_manager, list_nodes
-from .network_holders import NetworkHolders
+from .agent_deployment import SERVICE, last_words
+from .connection import AGENT_PORT, ENDS, PATIENCE_SECONDS, AgentConnection
+from .networks import OVERLAY_POOL, NetworkHolders, OverlayNetworks
 from .node_engine import RemoteEngine
-from .overlay_networks import OVERLAY_POOL, OverlayNetworks
 from .session import lost_node
+from .tunnel import TunnelServers
+
+# The nodes of a Swarm, as a manager knows them.
+
+#: (Docker Engine API, NodeSpec.Availability)
+_AVAILABILITY = {"active": NodeState.READY, "pause": NodeState.PAUSED, "drain": NodeState.DRAINED}
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmNode:
+    """A machine that has joined. `ready`: Swarm hears from it; `availability`: as administrators want it."""
+
+    id: str
+    name: str
+    address: str
+    ready: bool
+    availability: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def state(self) -> NodeState:
+        """Return whether it may get something new, as far as Swarm knows."""
+        return _AVAILABILITY.get(self.availability, NodeState.LOST) if self.ready else NodeState.LOST
+
+
+async def list_nodes(api: DockerApi) -> tuple[SwarmNode, ...]:
+    """Return the nodes by name; waits for the manager."""
+    found = await api.persist(api.docker.nodes.list)
+    nodes = [_node(each) for each in found]
+    # host names need not be unique, the nodes of a scheduler must be
+    names = [node.name for node in nodes]
+    return tuple(
+        sorted(
+            (
+                node if names.count(node.name) == 1 else _renamed(node, f"{node.name}-{node.id[:6]}")
+                for node in nodes
+            ),
+            key=lambda node: node.name,
+        )
+    )
+
+
+def check_manager(host: str, info: Mapping[str, Any]) -> None:
+    """Raise EngineError where a Docker Engine is not a manager of a Swarm; `info`: what it says of itself."""
+    swarm = info.get("Swarm") or {}
+    if swarm.get("LocalNodeState") != "active":
+        raise EngineError(
+            msg(
+                "Docker at {host} is in no Swarm. Make one: {command}", host=host, command="docker swarm init"
+            )
+        )
+    if not swarm.get("ControlAvailable"):
+        raise EngineError(
+            msg(
+                "Docker at {host} is a worker of its Swarm; the scheduler needs a manager. "
+                "Run it on one, or make this one a manager: {command}",
+                host=host,
+                command=f"docker node promote {info.get('Name', '')}",
+            )
+        )
+
+
+def _node(found: Mapping[str, Any]) -> SwarmNode:
+    status, spec = found["Status"], found["Spec"]
+    address = str(status.get("Addr") or "")
+    manager = str((found.get("ManagerStatus") or {}).get("Addr") or "")
+    if manager and address in ("", "0.0.0.0", "127.0.0.1", "::"):  # noqa: S104 (it is compared, not bound)
+        address = manager.rpartition(":")[0].strip("[]")
+    return SwarmNode(
+        id=str(found["ID"]),
+        name=str(found["Description"]["Hostname"]),
+        address=address,
+        ready=status.get("State") == "ready",
+        availability=str(spec.get("Availability")),
+        labels=dict(spec.get("Labels") or {}),
+    )
+
+
+def _renamed(node: SwarmNode, name: str) -> SwarmNode:
+    return replace(node, name=name)
+
+
+# How another machine joins a Swarm, and what becomes of it until its agent runs.
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A machine of the Swarm. `agent`: the state of the agents' service there; `why`: what keeps it back."""
+
+    id: str
+    name: str
+    address: str
+    ready: bool
+    agent: str
+    why: str
+
+    @property
+    def works(self) -> bool:
+        """Return whether its agent has been started."""
+        return self.ready and self.agent == "running"
+
+
+def join_command(client: DockerClient, host: str, *, manager: bool = False) -> str:
+    """Return the line that makes a machine join, with its token; EngineError where `host` is no manager."""
+    info = client.info()
+    check_manager(host, info)
+    client.swarm.reload()
+    token = client.swarm.attrs["JoinTokens"]["Manager" if manager else "Worker"]
+    return f"docker swarm join --token {token} {_manager_address(info)}"
+
+
+def members(client: DockerClient) -> dict[str, Member]:
+    """Return the machines of the Swarm by their ids."""
+    tasks: Any = ()
+    if any(service.name == SERVICE for service in client.services.list(filters={"name": SERVICE})):
+        tasks = client.api.tasks(filters={"service": SERVICE})  # type: ignore[no-untyped-call]
+    newest: dict[str, Mapping[str, Any]] = {}
+    for task in sorted(tasks, key=lambda task: str(task["CreatedAt"])):
+        newest[str(task.get("NodeID"))] = task
+    return {str(node.id): _member(node.attrs, newest.get(str(node.id))) for node in client.nodes.list()}
+
+
+def why_agents_end(client: DockerClient) -> dict[str, str]:
+    """Return why agents do not run, in their own words, by the ids of the nodes on which they say so."""
+    for service in client.services.list(filters={"name": SERVICE}):
+        if service.name == SERVICE:
+            said = last_words(service)
+            return {node: line.removeprefix(ENDS) for node, line in said.items() if line.startswith(ENDS)}
+    return {}
+
+
+def _member(node: Mapping[str, Any], task: Mapping[str, Any] | None) -> Member:
+    status = task["Status"] if task is not None else {}
+    return Member(
+        id=str(node["ID"]),
+        name=str(node["Description"]["Hostname"]),
+        address=str(node["Status"].get("Addr") or ""),
+        ready=node["Status"]["State"] == "ready",
+        agent=str(status.get("State", "")),
+        why=str(status.get("Err") or ""),
+    )
+
+
+def _manager_address(info: Mapping[str, Any]) -> str:
+    own = info["Swarm"]["NodeID"]
+    managers = {str(each["NodeID"]): str(each["Addr"]) for each in info["Swarm"].get("RemoteManagers") or ()}
+    return managers.get(own) or next(iter(managers.values()))
+
+
+# The engine for many Docker hosts: Swarm says which nodes there are, each runs its tasks by its own agent.
+#
+# A gang on one node gets a network of that node; one on several gets an overlay network of the Swarm. All
+# about a task is asked of its node's agent; what is to outlive a node (logs) is copied here.
 
 #: How many networks across nodes are made in advance.
 SPARE_OVERLAYS = 1

@@ -19,10 +19,10 @@ from typing import Any
 from pai_scheduler.cluster.definition import LogKeeping, Registries
 from pai_scheduler.cluster.node import DiskSpace, Node, NodeState
 from pai_scheduler.core.events import NodesChanged
-from pai_scheduler.engine.disk_meter import size_of
-from pai_scheduler.engine.docker.archive import stream, tree_entries
-from pai_scheduler.engine.docker.container_engine import ContainerEngine
-from pai_scheduler.engine.logs.copying import Missing, extents, take_over
+from pai_scheduler.engine.disk_usage import size_of
+from pai_scheduler.engine.docker.containers import stream, tree_entries
+from pai_scheduler.engine.docker.context import ContainerEngine
+from pai_scheduler.engine.logs.replication import Missing, extents, take_over
 from pai_scheduler.engine.protocol import (
     EndCause,
     Ended,
@@ -40,13 +40,10 @@ from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.message_documents import read_message
 from pai_scheduler.job.task import TaskRef
 
-from .connection import AgentConnection, AgentRefusedError, AgentUnreachableError
-from .defaults import PATIENCE_SECONDS
-from .far_end import TunnelServers
+from .connection import PATIENCE_SECONDS, AgentConnection, AgentRefusedError, AgentUnreachableError
 from .protocol import Address, Caller, Kill, LogWanted, Open, WayIn
-from .session import AgentSession, NodeLostError, lost_node
-from .sockets import connect
-from .tunnels import Tunnels
+from .session import AgentSession, NodeLostError, Tunnels, lost_node
+from .tunnel import TunnelServers, connect
 
 _START_SECONDS, _ASK_SECONDS = 60.0, 30.0
 #: Launches and copies of logs that are under way at once. Each has a connection of its own, whose handshake

@@ -17,7 +17,7 @@ import msgspec
 
 from pai_scheduler.cluster.definition import PUBLIC, LogKeeping
 from pai_scheduler.cluster.node import DiskSpace, Node
-from pai_scheduler.engine.logs.copying import Extent
+from pai_scheduler.engine.logs.replication import Extent
 from pai_scheduler.engine.protocol import (
     Ended,
     EngineEvent,

@@ -1,12 +1,15 @@
-"""One scheduler's session with one agent: begun, kept, begun anew after a break, and told to be lost."""
+"""A scheduler's session with one agent: begun, kept, begun anew after a break; clock offset, ports."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import time
+import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from pai_scheduler.cluster.node import DiskSpace, Node
@@ -14,9 +17,109 @@ from pai_scheduler.engine.protocol import EngineError, EngineEvent
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 
-from .clock_difference import ClockDifference
 from .connection import AgentConnection, AgentRefusedError, AgentUnreachableError, SessionOverError
 from .protocol import POLL_SECONDS, Caller, Heard, Listen, Open, Opened, read_event
+from .tunnel import accept_all
+
+# How far another machine's clock is ahead of this one's, learnt from the answers that it gives anyway.
+#
+# As NTP does (RFC 5905, section 8): an answer was made after its question was sent and before it came, so
+# what the other clock showed then bounds the difference from both sides.
+
+#: ms apart that are worth a line in the log
+_MUCH = 2_000
+
+_log = logging.getLogger(__name__)
+
+
+class ClockDifference:
+    """Translates times of the machine `name` into this machine's; ms since the epoch. `wall` is our clock."""
+
+    def __init__(self, name: str, wall: Callable[[], int] = lambda: time.time_ns() // 10**6) -> None:
+        self._name, self._wall = name, wall
+        #: ms by which the other clock is ahead, as far as it is known
+        self.ahead = 0
+        self._told = False
+
+    def learn(self, theirs: int, seconds: float) -> None:
+        """Learn from an answer that has just come: `theirs` is when it was made, asked for `seconds` ago."""
+        least = theirs - self._wall()
+        most = least + round(1000 * seconds)
+        self.ahead = min(max(self.ahead, least), most)
+        much = abs(self.ahead) > _MUCH
+        if much and not self._told:
+            way = "ahead" if self.ahead > 0 else "behind"
+            seconds_apart = abs(self.ahead) / 1000
+            _log.warning(
+                "the clock of %s is %.1f s %s; its times are corrected", self._name, seconds_apart, way
+            )
+        self._told = much
+
+    def here(self, theirs: int) -> int:
+        """Return what this machine's clock showed when the other one showed `theirs`."""
+        return theirs - self.ahead
+
+
+# Ports of tasks on another machine, as ports on this one's loopback address.
+
+#: the first port on loopback that is chosen, and how many there are: below those that Linux gives out
+_PORTS = 22000, 10000
+_HOST, _MOST_WAITING = "127.0.0.1", 100
+
+#: Carries a connection to a port of a task; returns when it has ended.
+Carry = Callable[[socket.socket, TaskRef, int], Awaitable[None]]
+
+
+class Tunnels:
+    """Listens on loopback for each port of a task that was asked for, and has carried what comes.
+
+    Who may use such a port is decided by what listens at its other end, as it is for the task's own.
+    """
+
+    def __init__(self, carry: Carry) -> None:
+        self._carry = carry
+        #: by task and port: the port on loopback, and who accepts
+        self._listening: dict[tuple[TaskRef, int], tuple[int, asyncio.Task[None]]] = {}
+        self._open: set[asyncio.Task[None]] = set()
+
+    async def open(self, task: TaskRef, port: int) -> int:
+        """Return the port on loopback that leads to a port of a task."""
+        if (task, port) not in self._listening:
+            listening = _listen(task, port)
+            accepting = accept_all(listening, partial(self._take, task, port))
+            self._listening[task, port] = listening.getsockname()[1], accepting
+        return self._listening[task, port][0]
+
+    def forget(self, task: TaskRef) -> None:
+        """Listen for a task no more; what is open goes on."""
+        for key in [key for key in self._listening if key[0] == task]:
+            self._listening.pop(key)[1].cancel()
+
+    async def close(self) -> None:
+        """End all."""
+        ending = [*self._open, *(accepting for _, accepting in self._listening.values())]
+        self._listening.clear()
+        for each in ending:
+            each.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+
+    def _take(self, task: TaskRef, port: int, connection: socket.socket) -> None:
+        carrying = asyncio.ensure_future(self._carry(connection, task, port))
+        self._open.add(carrying)
+        carrying.add_done_callback(self._open.discard)
+
+
+def _listen(task: TaskRef, port: int) -> socket.socket:
+    """Listen at a port that is the same after a restart, unless somebody else has it."""
+    first, count = _PORTS
+    likely = first + zlib.crc32(f"{task.name}:{port}".encode()) % count
+    try:
+        return socket.create_server((_HOST, likely), backlog=_MOST_WAITING)
+    except OSError:
+        return socket.create_server((_HOST, 0), backlog=_MOST_WAITING)
+
+
+# One scheduler's session with one agent: begun, kept, begun anew after a break, and told to be lost.
 
 _RETRY_SECONDS = 0.5
 _OPEN_SECONDS = 60.0
@@ -24,8 +127,6 @@ _OPEN_SECONDS = 60.0
 AWAY_SECONDS = 5.0
 
 T = TypeVar("T")
-
-_log = logging.getLogger(__name__)
 
 
 class NodeLostError(Exception):

@@ -16,12 +16,12 @@ from docker import DockerClient
 from sqlalchemy.exc import SQLAlchemyError
 
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.engine.docker.client import ERRORS, docker_client
-from pai_scheduler.engine.docker.connection import DEFAULT_HOST
-from pai_scheduler.engine.docker.home import PROBE, cannot_limit, size_options
-from pai_scheduler.engine.gpu import find_gpus
+from pai_scheduler.engine.docker.client import DEFAULT_HOST
+from pai_scheduler.engine.docker.sync_client import ERRORS, docker_client
+from pai_scheduler.engine.docker.volumes import PROBE, cannot_limit, size_options
+from pai_scheduler.engine.hardware import find_gpus
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.engine.swarm.membership import check_manager
+from pai_scheduler.engine.swarm.engine import check_manager
 from pai_scheduler.i18n import msg
 from pai_scheduler.server import swarm_nodes
 from pai_scheduler.server.configuration import make_storage, read_cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
 
-from pai_scheduler.engine.docker.image_names import registry_of
+from pai_scheduler.engine.docker.registries import registry_of
 from pai_scheduler.i18n import msg
 
 from .finding import Finding, good, note, wrong

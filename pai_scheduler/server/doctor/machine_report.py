@@ -12,12 +12,12 @@ import msgspec
 from docker import DockerClient
 from docker.types import DeviceRequest
 
-from pai_scheduler.engine.docker.client import ERRORS
+from pai_scheduler.engine.docker.sync_client import ERRORS
 
 _PCI, _NVIDIA, _DISPLAY = Path("/sys/bus/pci/devices"), "0x10de", "0x03"
 _DRIVER = Path("/proc/driver/nvidia/version")
 _GPU_LIST = (
-    "import json; from pai_scheduler.engine.gpu import find_gpus; "
+    "import json; from pai_scheduler.engine.hardware import find_gpus; "
     "print(json.dumps([gpu.type for gpu in find_gpus()]))"
 )
 

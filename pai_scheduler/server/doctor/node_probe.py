@@ -21,7 +21,7 @@ from typing import cast
 import docker
 import msgspec
 
-from pai_scheduler.engine.docker.client import ERRORS, own_container
+from pai_scheduler.engine.docker.sync_client import ERRORS, own_container
 from pai_scheduler.engine.protocol import EngineError
 
 from .machine_report import NodeReport, PeerReport, look_at_machine

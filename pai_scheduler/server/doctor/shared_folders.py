@@ -39,14 +39,14 @@ def of_shared_folders(
             ),
         )
         return
-    found = [finding for folder in on_disk if (finding := _here(folder)) is not None]
+    found = [finding for folder in on_disk if (finding := _on_this_machine(folder)) is not None]
     yield from found
     if not found:
         names = ", ".join(folder.name for folder in on_disk)
         yield good(msg("The shared folders are on this machine: {names}.", names=names))
 
 
-def _here(folder: SharedFolder) -> Finding | None:
+def _on_this_machine(folder: SharedFolder) -> Finding | None:
     """Judge one folder of this machine; None: it is there."""
     place = Path(_known_part(folder))
     try:

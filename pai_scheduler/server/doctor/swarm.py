@@ -10,11 +10,10 @@ from pathlib import Path
 from docker import DockerClient
 
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.engine.swarm.agent_service import SERVICE
+from pai_scheduler.engine.swarm.agent_deployment import SERVICE, agents_plan
 from pai_scheduler.engine.swarm.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
-from pai_scheduler.engine.swarm.everywhere import agents_plan
-from pai_scheduler.engine.swarm.joining import Member, members, why_agents_end
-from pai_scheduler.engine.swarm.tls import scheduler_tls
+from pai_scheduler.engine.swarm.engine import Member, members, why_agents_end
+from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from pai_scheduler.i18n import msg
 
 from . import judge

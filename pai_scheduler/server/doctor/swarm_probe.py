@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 from docker import DockerClient
 
-from pai_scheduler.engine.swarm.everywhere import Outcome, Program, run_everywhere
+from pai_scheduler.engine.swarm.agent_deployment import Outcome, Program, run_everywhere
 
 from . import node_probe
 from .machine_report import NodeReport

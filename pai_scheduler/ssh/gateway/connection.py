@@ -8,9 +8,8 @@ from typing import Any, Protocol, TypeVar
 
 import asyncssh
 
-from . import forwarding
 from .client_session import ClientSession, TaskUnreachableError
-from .forwarding import NotForwardedError
+from .forwarding import NotForwardedError, check_port
 from .login_throttle import Credential
 from .messages import LoginAnswer, TaskTarget
 from .relay import PACKET_BYTES, ChannelEnd, PeerConnection
@@ -154,13 +153,13 @@ class Connection(asyncssh.SSHServer):
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
         """Pass a connection to a port on, of the task or of its job."""
         try:
-            forwarding.check_port(dest_port)
+            check_port(dest_port)
         except NotForwardedError as error:
             raise _refused(error) from error
 
         def check(target: TaskTarget) -> None:
             try:
-                forwarding.check(dest_host, target["forward"])
+                check_forward(dest_host, target["forward"])
             except NotForwardedError:
                 self._client_session.refused(
                     f"no connection is forwarded to {ascii(dest_host)[:100]}, port {dest_port}"
@@ -195,7 +194,7 @@ class Connection(asyncssh.SSHServer):
             )
 
         async def listen(upstream: TaskServerConnection) -> asyncssh.SSHListener:
-            forwarding.check_port(listen_port, least=0)
+            check_port(listen_port, least=0)
             listener = await upstream.listen(listen_port, self._client_end(open_to_client))
             self._client_session.used("remote-forward", str(listener.get_port()))
             return listener

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pai_scheduler import logging_config
-from pai_scheduler.engine.swarm.tls import scheduler_tls
+from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from pai_scheduler.workers.program import run, tell_ended
 
 from .server import TunnelServer

@@ -7,10 +7,8 @@ import socket
 import ssl
 from http import HTTPStatus
 
-from pai_scheduler.engine.swarm.far_end import FarEnd
 from pai_scheduler.engine.swarm.protocol import SESSION
-from pai_scheduler.engine.swarm.sockets import LoopSocket, connect
-from pai_scheduler.engine.swarm.tls import AGENT_NAME
+from pai_scheduler.engine.swarm.tunnel import AGENT_NAME, FarEnd, LoopSocket, connect
 
 _CONNECT_SECONDS = 5.0
 _HEAD_BYTES = 2**14

@@ -8,8 +8,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from pai_scheduler.engine.swarm.far_end import FarEnd
-from pai_scheduler.engine.swarm.splice import splice
+from pai_scheduler.engine.swarm.tunnel import FarEnd, splice
 
 from .reach import reach
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from pai_scheduler.client.rest import Client
-from pai_scheduler.engine.cgroup import Cgroups
+from pai_scheduler.engine.cgroups import Cgroups
 from tests.labextension.kernels.conftest import P100, PATIENCE, TOKEN, StartServer, running, stop_all
 from tests.testbed.notebook import connected
 from tests.testbed.ports import free_port

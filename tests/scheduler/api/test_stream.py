@@ -13,7 +13,7 @@ import pytest
 
 from pai_scheduler.api import logs, stream
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.engine.logs.growth import LogGrowth
+from pai_scheduler.engine.logs.watcher import LogGrowth
 from pai_scheduler.i18n import msg
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError

@@ -29,8 +29,8 @@ from pai_scheduler.core.model import Job, State, SubState, Task
 from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.core.state_machine import Core, CoreSettings
 from pai_scheduler.core.timers import Timer
+from pai_scheduler.job.dependencies import On
 from pai_scheduler.job.exit_codes import PREEMPTED
-from pai_scheduler.job.spec import On
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.core.world import EndCause, World, make_node, make_role
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.cgroup import CgroupMount, Cgroups, own_limits, own_mounts
+from pai_scheduler.engine.cgroups import CgroupMount, Cgroups, own_limits, own_mounts
 
 LIMITS = {"cpus": 2, "memory_mb": 100, "pids": 50}
 

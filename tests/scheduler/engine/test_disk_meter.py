@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine import disk_meter
-from pai_scheduler.engine.disk_meter import DiskMeter, sizes
+from pai_scheduler.engine import disk_usage
+from pai_scheduler.engine.disk_usage import DiskMeter, sizes
 
 
 def size(folder: Path) -> int:
@@ -54,7 +54,7 @@ def test_another_disk_that_is_mounted_inside_does_not_count(tmp_path: Path, tiny
 
 
 def test_a_large_folder_is_gone_through_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk_meter, "_SLICE", 10)
+    monkeypatch.setattr(disk_usage, "_SLICE", 10)
     for number in range(95):
         (tmp_path / str(number)).write_bytes(b"x")
     found = list(sizes(tmp_path))
@@ -64,7 +64,7 @@ def test_a_large_folder_is_gone_through_in_slices(tmp_path: Path, monkeypatch: p
 
 
 def test_what_vanishes_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk_meter, "_SLICE", 5)
+    monkeypatch.setattr(disk_usage, "_SLICE", 5)
     for number in range(20):
         (tmp_path / str(number)).mkdir()
     measuring = sizes(tmp_path)
@@ -77,7 +77,7 @@ def test_what_vanishes_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest
 async def test_a_folder_is_measured_again_and_again(
     meter: DiskMeter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_meter, "LEAST_PAUSE", 0.01)
+    monkeypatch.setattr(disk_usage, "LEAST_PAUSE", 0.01)
     seen = []
     async with asyncio.timeout(30):
         async for found in meter.follow(tmp_path):
@@ -91,9 +91,9 @@ async def test_a_folder_is_measured_again_and_again(
 async def test_a_quiet_folder_is_looked_at_as_soon_as_its_disk_fills(
     meter: DiskMeter, tiny_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_meter, "LEAST_PAUSE", 0.01)
-    monkeypatch.setattr(disk_meter, "_QUIET_PAUSE", 3600.0)
-    monkeypatch.setattr(disk_meter, "_GROWTH", 100_000)
+    monkeypatch.setattr(disk_usage, "LEAST_PAUSE", 0.01)
+    monkeypatch.setattr(disk_usage, "_QUIET_PAUSE", 3600.0)
+    monkeypatch.setattr(disk_usage, "_GROWTH", 100_000)
     seen = []
     async with asyncio.timeout(30):
         async for found in meter.follow(tiny_disk):
@@ -110,9 +110,9 @@ async def test_a_quiet_folder_is_looked_at_as_soon_as_its_disk_fills(
 async def test_a_quiet_folder_is_looked_at_after_a_while_in_any_case(
     meter: DiskMeter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_meter, "LEAST_PAUSE", 0.01)
-    monkeypatch.setattr(disk_meter, "_QUIET_PAUSE", 0.1)
-    monkeypatch.setattr(disk_meter, "_GROWTH", 2**60)
+    monkeypatch.setattr(disk_usage, "LEAST_PAUSE", 0.01)
+    monkeypatch.setattr(disk_usage, "_QUIET_PAUSE", 0.1)
+    monkeypatch.setattr(disk_usage, "_GROWTH", 2**60)
     seen = []
     async with asyncio.timeout(30):
         async for found in meter.follow(tmp_path):
@@ -125,7 +125,7 @@ async def test_a_quiet_folder_is_looked_at_after_a_while_in_any_case(
 
 
 def test_a_folder_that_was_just_looked_at_is_left_alone_for_a_moment_though_its_disk_fills() -> None:
-    quiet = disk_meter._Quiet({7: (Path("/"), 0)}, since=5.0, until=10.0)
+    quiet = disk_usage._Quiet({7: (Path("/"), 0)}, since=5.0, until=10.0)
     assert not quiet.is_over(4.9, {7: 2**40})
     assert quiet.is_over(5.0, {7: 2**40})
     assert not quiet.is_over(9.9, {7: 0})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.disk_watch import DiskWatch
+from pai_scheduler.engine.disk_usage import DiskWatch
 from pai_scheduler.engine.protocol import EndCause, Ended
 from pai_scheduler.job.task import TaskRef
 from tests.testbed.agents import StandInEngine

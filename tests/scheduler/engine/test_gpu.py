@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from pai_scheduler.cluster.node import Gpu
-from pai_scheduler.engine.gpu import GpuMeter, GpuUse, find_gpus, gpu_type
+from pai_scheduler.engine.hardware import GpuMeter, GpuUse, find_gpus, gpu_type
 from tests.testbed.nvml import Device, StandInNvml
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from pai_scheduler.engine.leased import LeasedEngine
+from pai_scheduler.engine.fencing import LeasedEngine
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import Engine
 from tests.scheduler.engine.lab import Lab, make_gang

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.machine import disk_space, free_disk_gb, taken_port, this_machine
+from pai_scheduler.engine.hardware import disk_space, free_disk_gb, taken_port, this_machine
 
 
 def test_the_machine_has_a_name_processors_and_memory() -> None:
@@ -22,7 +22,7 @@ def test_the_machine_has_a_name_processors_and_memory() -> None:
 
 
 def test_what_this_process_is_limited_to_is_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pai_scheduler.engine.machine.own_limits", lambda _mounts: (1.5, 200 * 1024**2))
+    monkeypatch.setattr("pai_scheduler.engine.hardware.own_limits", lambda _mounts: (1.5, 200 * 1024**2))
     node = this_machine(None, 0)
     assert (node.cpus, node.memory_mb) == (1, 200)
 

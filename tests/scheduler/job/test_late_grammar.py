@@ -10,7 +10,7 @@ import pytest
 
 def run(code: str) -> list[str]:
     """Run a program of its own, in which nothing is loaded yet; return what it prints, a line each."""
-    begin = "import sys\nfrom pai_scheduler.job.schema import put_off_grammar\n"
+    begin = "import sys\nfrom pai_scheduler.job.lazy_grammar import put_off_grammar\n"
     said = subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, check=True)
     return said.stdout.splitlines()
 
@@ -60,8 +60,8 @@ print(sys.modules["rfc3987_syntax"] is rfc3987_syntax, type(rfc3987_syntax).__na
 def test_where_it_is_not_installed_it_is_missing_as_before() -> None:
     assert run("""
 import importlib.util
-from pai_scheduler.job import late_grammar
-late_grammar.find_spec = lambda name: None
+from pai_scheduler.job import lazy_grammar
+lazy_grammar.find_spec = lambda name: None
 put_off_grammar()
 print("rfc3987_syntax" in sys.modules)
 """) == ["False"]

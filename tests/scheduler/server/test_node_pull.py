@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from pai_scheduler.engine.agent.pull import PullProgress
-from pai_scheduler.engine.swarm.everywhere import Outcome
+from pai_scheduler.engine.swarm.agent_deployment import Outcome
 from pai_scheduler.server import node_pull
 from pai_scheduler.server.main import main
 from tests.testbed.docker import client
@@ -35,7 +35,7 @@ def image(
     """Return the name of an image that no node has, and that its registry gives to who has logged in."""
     monkeypatch.setenv("DOCKER_HOST", three_nodes.manager.host)
     monkeypatch.setattr(
-        "pai_scheduler.engine.swarm.everywhere.DOCKER_SOCKET",
+        "pai_scheduler.engine.swarm.agent_deployment.DOCKER_SOCKET",
         f"{three_nodes.folder}/{{{{.Node.Hostname}}}}/docker.sock",
     )
     del agent_image  # only to have it there

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from pai_scheduler.engine import disk_watch
+from pai_scheduler.engine import disk_usage
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.service import disk_room
@@ -65,7 +65,7 @@ def engine(tmp_path: Path) -> Tasks:
 @pytest.fixture
 async def room(tmp_path: Path, engine: Tasks, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Room]:
     monkeypatch.setattr(disk_room, "_LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(disk_watch, "_PATIENCE_SECONDS", 0.001)
+    monkeypatch.setattr(disk_usage, "_PATIENCE_SECONDS", 0.001)
     room = Room(tmp_path, engine)
     yield room
     await room.close()

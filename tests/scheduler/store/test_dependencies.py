@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, State, SubState
-from pai_scheduler.job.spec import On
+from pai_scheduler.job.dependencies import On
 from pai_scheduler.store.records import JobLink, JobLinks
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.conftest import OpenStore

@@ -15,8 +15,8 @@ from pai_scheduler.cluster.node import Closing
 from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import State, SubState
+from pai_scheduler.job.dependencies import On
 from pai_scheduler.job.schedule import Overlap, Schedule
-from pai_scheduler.job.spec import On
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.public_key import PublicKey
 from pai_scheduler.store.records import JobPosition

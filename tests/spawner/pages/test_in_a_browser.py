@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from pai_scheduler.engine.cgroup import Cgroups
+from pai_scheduler.engine.cgroups import Cgroups
 from tests.hub import ADMIN_PASSWORD, PASSWORD, REPOSITORY, Hub, open_hub, wait_for
 from tests.testbed.browser import CHROMIUM_FLAGS
 from tests.testbed.ports import free_port

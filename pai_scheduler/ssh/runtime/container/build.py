@@ -15,7 +15,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from pai_scheduler.engine.docker.build import BuildError, Plan, base_image, build_image
+from pai_scheduler.engine.docker.image_build import BuildError, Plan, base_image, build_image
 from pai_scheduler.engine.docker.runtime import image_of_this_version
 from pai_scheduler.engine.protocol import EngineError
 

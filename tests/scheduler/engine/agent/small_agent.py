@@ -15,7 +15,7 @@ from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.swarm.certificates import Authority
 from pai_scheduler.engine.swarm.connection import AgentConnection
 from pai_scheduler.engine.swarm.protocol import Open
-from pai_scheduler.engine.swarm.tls import agent_tls, scheduler_tls
+from pai_scheduler.engine.swarm.tunnel import agent_tls, scheduler_tls
 from pai_scheduler.job.task import TaskRef
 
 SECRET = b"of this lab"

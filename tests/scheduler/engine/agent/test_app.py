@@ -17,11 +17,9 @@ from pai_scheduler.engine.swarm.connection import (
     AgentUnreachableError,
     SessionOverError,
 )
-from pai_scheduler.engine.swarm.far_end import FarEnd
 from pai_scheduler.engine.swarm.protocol import Heard, Listen, Open, Opened
-from pai_scheduler.engine.swarm.splice import reset_at_close, splice
-from pai_scheduler.engine.swarm.tls import scheduler_tls
-from pai_scheduler.engine.swarm.tunnels import Tunnels
+from pai_scheduler.engine.swarm.session import Tunnels
+from pai_scheduler.engine.swarm.tunnel import FarEnd, reset_at_close, scheduler_tls, splice
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.workers.tunnel_server.reach import reach
 from tests.scheduler.client.storage.cutting import cutting

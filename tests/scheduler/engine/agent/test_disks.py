@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.agent import disks as disks_module
-from pai_scheduler.engine.agent.disks import NodeDisks
+from pai_scheduler.engine.agent import host as disks_module
+from pai_scheduler.engine.agent.host import NodeDisks
 from pai_scheduler.job.task import TaskRef
 from tests.testbed.agents import StandInEngine
 

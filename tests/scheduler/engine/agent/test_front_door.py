@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pai_scheduler.engine.agent import front_door as front_door_module
-from pai_scheduler.engine.agent.front_door import FrontDoor
+from pai_scheduler.engine.agent import ingress as front_door_module
+from pai_scheduler.engine.agent.ingress import FrontDoor
 from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.engine.swarm.protocol import Caller
 from tests.testbed.ports import free_ports

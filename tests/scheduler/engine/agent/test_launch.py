@@ -14,7 +14,7 @@ from docker.errors import NotFound
 from docker.models.containers import Container
 
 from pai_scheduler.engine.agent.launch import NAME, ensure, look_after, main
-from pai_scheduler.engine.swarm.defaults import ENDS
+from pai_scheduler.engine.swarm.connection import ENDS
 
 SETTINGS = {
     "PAI_AGENT_FOLDER": "/var/lib/pai-agent",

@@ -13,7 +13,7 @@ import pytest
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.swarm.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
 from pai_scheduler.engine.swarm.protocol import Open, Opened
-from pai_scheduler.engine.swarm.tls import scheduler_tls
+from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from tests.testbed.ports import free_port
 
 from .small_agent import LAB

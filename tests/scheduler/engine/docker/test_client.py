@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.docker.client import check_docker, docker_client
+from pai_scheduler.engine.docker.sync_client import check_docker, docker_client
 from pai_scheduler.engine.protocol import EngineError
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker import create
-from pai_scheduler.engine.docker.archive import stream
+from pai_scheduler.engine.docker import containers
+from pai_scheduler.engine.docker.containers import stream
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Mount
 from tests.scheduler.engine.docker.test_engine import inspect, make_image
@@ -109,7 +109,7 @@ async def test_a_large_folder_is_sent_piece_by_piece(
             sizes.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(create, "stream", watched)
+    monkeypatch.setattr(containers, "stream", watched)
     task, _ = await docker_lab.run("wc -c < large/file", code=tmp_path / "large")
     assert docker_lab.output(task) == "30000000\n"
     assert max(sizes) <= 3 * 2**20

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.node import Gpu
-from pai_scheduler.engine.docker.container import container_config, find_too_long, is_image_name
+from pai_scheduler.engine.docker.containers import container_config, find_too_long, is_image_name
 from pai_scheduler.engine.protocol import Launch
 from tests.scheduler.engine.lab import make_launch, make_task
 

@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from pai_scheduler.engine.docker.container_engine import ContainerEngine
+from pai_scheduler.engine.docker.context import ContainerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended
 from pai_scheduler.job.task import TaskRef
 

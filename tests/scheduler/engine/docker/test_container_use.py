@@ -9,9 +9,8 @@ from typing import Any
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker.connection import DockerApi
-from pai_scheduler.engine.docker.container_use import ContainerProcess, ContainerUse, read_use
-from pai_scheduler.engine.docker.usage import UsageMeter
+from pai_scheduler.engine.docker.client import DockerApi
+from pai_scheduler.engine.docker.usage import ContainerProcess, ContainerUse, UsageMeter, read_use
 from tests.scheduler.engine.lab import Lab
 
 _BUSY = "head -c 300000 /dev/urandom >/dev/null; echo ready; exec sleep 100000"

@@ -12,7 +12,7 @@ from pathlib import Path
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker.connection import DaemonUnreachableError, answered
+from pai_scheduler.engine.docker.client import DaemonUnreachableError, answered
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, EngineError, NodesChanged, Started
 from tests.scheduler.engine.lab import PATIENCE, Lab, eventually, make_task
@@ -58,7 +58,7 @@ async def test_a_socket_that_is_not_ours_is_one_sentence_about_the_docker_group(
 
 
 async def test_a_daemon_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pai_scheduler.engine.docker.connection.OPEN_SECONDS", 0.2)
+    monkeypatch.setattr("pai_scheduler.engine.docker.client.OPEN_SECONDS", 0.2)
     # (a writer that nobody holds closes its connection, from Python 3.13 on)
     held: list[object] = []
     silent = await asyncio.start_unix_server(lambda *streams: held.append(streams), tmp_path / "s")
@@ -203,8 +203,8 @@ async def test_calls_that_a_hanging_daemon_comes_to_when_they_were_given_up_star
     lab: Lab, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given up while the daemon hangs, not because the machine is busy; and asked again soon where it is
-    monkeypatch.setattr("pai_scheduler.engine.docker.connection._CALL_SECONDS", 1.0)
-    monkeypatch.setattr("pai_scheduler.engine.docker.connection._RETRY_SECONDS", (0.1, 0.5))
+    monkeypatch.setattr("pai_scheduler.engine.docker.client._CALL_SECONDS", 1.0)
+    monkeypatch.setattr("pai_scheduler.engine.docker.client._RETRY_SECONDS", (0.1, 0.5))
     launches = await lab.prepare(
         *(lab.make("echo once", task=make_task(index=index, job_id="hang")) for index in range(4))
     )

@@ -9,9 +9,9 @@ from pathlib import Path
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.disk_meter import is_beyond
-from pai_scheduler.engine.docker.disk import storage_gb
+from pai_scheduler.engine.disk_usage import is_beyond
 from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.volumes import storage_gb
 from pai_scheduler.engine.protocol import EndCause, Ended, Usage
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.engine.docker.test_engine import make_image
@@ -80,8 +80,8 @@ async def test_volumes_that_the_image_asks_for_count_too(
 async def test_where_the_folders_cannot_be_looked_into_the_daemon_is_asked(
     docker_lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.engine.docker.disk._folders", lambda _found: ())
-    monkeypatch.setattr("pai_scheduler.engine.docker.disk._LEAST_PAUSE", 0.1)
+    monkeypatch.setattr("pai_scheduler.engine.docker.volumes._folders", lambda _found: ())
+    monkeypatch.setattr("pai_scheduler.engine.docker.volumes._LEAST_PAUSE", 0.1)
     task = await docker_lab.start("echo ready; cat /dev/zero | head -c 400000 > file; exec sleep 1000")
     await measured(docker_lab, task, 0.3)
     _, ended = await docker_lab.run(f"{TOO_MUCH} > file; sleep 100000", storage_gb=0)

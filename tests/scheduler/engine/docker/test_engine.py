@@ -12,7 +12,7 @@ from typing import Any
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker.connection import DockerApi
+from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.docker.context import EngineContext, KillMark
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, Notice, Progress, Started

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.docker.file_news import DockerFiles, FileNews
+from pai_scheduler.engine.docker.log_files import DockerFiles, FileNews
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 import aiodocker
 import pytest
 
+from pai_scheduler.engine.docker.debug_hold import PIPE, HoldReport, Holds
 from pai_scheduler.engine.docker.engine import DockerEngine
-from pai_scheduler.engine.docker.hold import PIPE, HoldReport, Holds
 from pai_scheduler.engine.protocol import EndCause, Ended, Started
 from tests.scheduler.engine.docker.test_engine import make_image
 from tests.scheduler.engine.lab import PATIENCE, Lab, make_task
@@ -78,7 +78,7 @@ async def test_nothing_is_left_of_a_held_task_after_its_release(docker_lab: Lab,
 async def test_what_a_task_writes_into_the_pipe_itself_is_no_report_and_fills_nothing(
     docker_lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.engine.docker.hold._NONSENSE_SECONDS", 0.05)
+    monkeypatch.setattr("pai_scheduler.engine.docker.debug_hold._NONSENSE_SECONDS", 0.05)
     command = f"yes | head -c 20000 > {PIPE}; echo done; exec sleep 100000"
     task = await docker_lab.start(command, hold_on_failure=True)
     await docker_lab.printed(task, "done")
@@ -124,7 +124,7 @@ async def heard(holds: Holds) -> HoldReport:
 async def test_nonsense_is_passed_over_and_the_report_behind_it_heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.engine.docker.hold._NONSENSE_SECONDS", 0.01)
+    monkeypatch.setattr("pai_scheduler.engine.docker.debug_hold._NONSENSE_SECONDS", 0.01)
     holds = Holds(tmp_path / "holds")
     holds.make(make_task(job_id="j"))
     listening = asyncio.create_task(heard(holds))

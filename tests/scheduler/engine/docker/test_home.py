@@ -11,7 +11,7 @@ import pytest
 from docker.errors import APIError
 
 from pai_scheduler.engine.docker.engine import DockerEngine
-from pai_scheduler.engine.docker.home import PROBE, home_mount, home_volume, size_options
+from pai_scheduler.engine.docker.volumes import PROBE, home_mount, home_volume, size_options
 from pai_scheduler.engine.protocol import EngineError, Started
 from tests.scheduler.engine.docker.test_engine import make_image
 from tests.scheduler.engine.lab import PATIENCE, Lab, make_task

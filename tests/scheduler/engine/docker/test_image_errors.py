@@ -5,7 +5,7 @@ from __future__ import annotations
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker.image_errors import refusal
+from pai_scheduler.engine.docker.images import refusal
 from pai_scheduler.engine.protocol import EndCause
 
 IMAGE = "registry.example.org/x:1"

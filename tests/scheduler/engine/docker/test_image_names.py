@@ -10,7 +10,7 @@ from pathlib import Path
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker.image_names import (
+from pai_scheduler.engine.docker.registries import (
     PrivateImages,
     login_for,
     qualified,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.engine.docker.layers import Layers, size_text
+from pai_scheduler.engine.docker.images import Layers, size_text
 
 
 def told(*lines: tuple[str, str, int, int]) -> Layers:

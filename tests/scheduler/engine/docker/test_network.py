@@ -10,7 +10,7 @@ from pathlib import Path
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker.container import LABEL_INSTANCE, network_name
+from pai_scheduler.engine.docker.containers import LABEL_INSTANCE, network_name
 from pai_scheduler.engine.docker.engine import DockerEngine, instance_mark
 from pai_scheduler.engine.docker.network import GangNetworks
 from pai_scheduler.engine.protocol import EngineError, Launch, Started
@@ -256,7 +256,7 @@ async def ahead(
     open_docker: Callable[..., Awaitable[DockerEngine]], debian_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Lab]:
     """Run an engine that has two networks in advance."""
-    monkeypatch.setattr("pai_scheduler.engine.docker.spare_networks._QUIET_SECONDS", 0.1)
+    monkeypatch.setattr("pai_scheduler.engine.docker.network_pool._QUIET_SECONDS", 0.1)
     lab = await Lab.over(await open_docker(spare_networks=2), debian_image)
     await lab.engine.adopt({})
     yield lab
@@ -429,7 +429,7 @@ async def test_on_a_full_disk_a_gang_gets_a_network_of_its_own_name(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.engine.docker.spare_networks._QUIET_SECONDS", 0.1)
+    monkeypatch.setattr("pai_scheduler.engine.docker.network_pool._QUIET_SECONDS", 0.1)
     engine = await open_docker(spare_networks=1)
     # (a file that is in the way of the folder stands for a disk on which there is no room for one)
     (tmp_path / "data" / "networks").touch()
@@ -447,7 +447,7 @@ async def test_a_gang_for_which_the_pool_has_no_block_gets_the_room_of_those_mad
     debian_image: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.engine.docker.spare_networks._QUIET_SECONDS", 0.1)
+    monkeypatch.setattr("pai_scheduler.engine.docker.network_pool._QUIET_SECONDS", 0.1)
     # four small blocks, of which three are taken in advance: none of 16 addresses is left
     lab = await Lab.over(await open_docker(spare_networks=3, subnet_pool="10.215.0.0/27"), debian_image)
     await lab.engine.adopt({})

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.docker.frames import Frame
-from pai_scheduler.engine.docker.recorded import CURRENT, RecordedLog, UnreadableLogError, parse_records
+from pai_scheduler.engine.docker.log_files import (
+    CURRENT,
+    Frame,
+    RecordedLog,
+    UnreadableLogError,
+    parse_records,
+)
 
 NOW = 1_795_702_492_477_730_196
 BLOCK = 2**20

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv4Network
 import pytest
 
 from pai_scheduler.cluster.definition import Registries
-from pai_scheduler.engine.docker.registry_check import RegistryCheck
+from pai_scheduler.engine.docker.registries import RegistryCheck
 
 LONG = 60.0
 

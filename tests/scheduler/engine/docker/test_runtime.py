@@ -11,7 +11,7 @@ from typing import Any
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker.connection import DockerApi
+from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.runtime import Runtime, has_its_own
 from pai_scheduler.engine.protocol import NoSshEndpointError

@@ -13,7 +13,7 @@ import pytest
 from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.cluster.shared_folders import SharedMount
 from pai_scheduler.engine.docker.engine import DockerEngine
-from pai_scheduler.engine.docker.shared import find_missing, shared_mount
+from pai_scheduler.engine.docker.volumes import find_missing, shared_mount
 from pai_scheduler.engine.protocol import EndCause
 from tests.scheduler.engine.docker.test_engine import make_image
 from tests.scheduler.engine.lab import Lab

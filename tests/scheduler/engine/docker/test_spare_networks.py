@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.docker import spare_networks
-from pai_scheduler.engine.docker.spare_networks import SpareNetworks
+from pai_scheduler.engine.docker import network_pool
+from pai_scheduler.engine.docker.network_pool import SpareNetworks
 from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.i18n import msg
 
@@ -19,8 +19,8 @@ NONE_MADE = "no network is made in advance: There is no room for it."
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for nobody."""
-    monkeypatch.setattr(spare_networks, "_QUIET_SECONDS", 0.01)
-    monkeypatch.setattr(spare_networks, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(network_pool, "_QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(network_pool, "_RETRY_SECONDS", 0.01)
 
 
 class Docker:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.engine.docker.connection import DockerApi
+from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.docker.task import gpus_of
 from pai_scheduler.engine.docker.usage import UsageMeter, containers_root, limits_storage, node_of
-from pai_scheduler.engine.gpu import GpuMeter, GpuUse
+from pai_scheduler.engine.hardware import GpuMeter, GpuUse
 from tests.scheduler.engine.lab import Lab
 
 

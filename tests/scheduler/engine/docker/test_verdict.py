@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.engine.disk_meter import filled_the_disk
-from pai_scheduler.engine.docker.disk import LABEL_STORAGE
-from pai_scheduler.engine.docker.hold import HoldReport
-from pai_scheduler.engine.docker.verdict import UNSEEN_EXIT, Observations, judge, read_time
+from pai_scheduler.engine.disk_usage import filled_the_disk
+from pai_scheduler.engine.docker.debug_hold import HoldReport
+from pai_scheduler.engine.docker.task import UNSEEN_EXIT, Observations, judge, read_time
+from pai_scheduler.engine.docker.volumes import LABEL_STORAGE
 from pai_scheduler.engine.protocol import EndCause
 
 STARTED, FINISHED = "2026-11-23T10:00:00.5Z", "2026-11-23T10:00:10.5Z"

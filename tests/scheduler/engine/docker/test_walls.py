@@ -11,8 +11,8 @@ from pathlib import Path
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker.connection import DockerApi
-from pai_scheduler.engine.docker.walls import bridge_name, build_walls
+from pai_scheduler.engine.docker.client import DockerApi
+from pai_scheduler.engine.docker.network import bridge_name, build_walls
 from tests.scheduler.engine.docker.test_network import gang_of_four
 from tests.scheduler.engine.lab import Lab
 from tests.testbed.docker import Daemon, client, socket_folder

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_scheduler.engine.logs.copying import Missing, extents, missing, take_over
 from pai_scheduler.engine.logs.reader import STREAMS, TaskLog
+from pai_scheduler.engine.logs.replication import Missing, extents, missing, take_over
 from pai_scheduler.engine.logs.writer import LEAST_LIMIT, TaskLogWriter
 
 ALL = (*STREAMS, "all")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.logs.copying import extents, missing, take_over
-from pai_scheduler.engine.logs.growth import Follower, LogGrowth
 from pai_scheduler.engine.logs.reader import TaskLog
+from pai_scheduler.engine.logs.replication import extents, missing, take_over
 from pai_scheduler.engine.logs.segment import places
+from pai_scheduler.engine.logs.watcher import Follower, LogGrowth
 from pai_scheduler.engine.logs.writer import LEAST_LIMIT, TaskLogWriter
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.cgroup import Cgroups
+from pai_scheduler.engine.cgroups import Cgroups
 from pai_scheduler.engine.process.engine import ProcessEngine
 from tests.scheduler.engine.conformance import Reopen
 from tests.scheduler.engine.lab import Lab

@@ -16,7 +16,7 @@ import pytest
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.engine.process import engine as process_engine
-from pai_scheduler.engine.process import files as process_files
+from pai_scheduler.engine.process import folder_operations as process_files
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import EndCause, Ended, EngineError, Notice, Started

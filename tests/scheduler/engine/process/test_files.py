@@ -12,7 +12,7 @@ import pytest
 
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.logs.writer import TaskLogWriter
-from pai_scheduler.engine.process import files
+from pai_scheduler.engine.process import folder_operations
 from pai_scheduler.engine.process.task_folder import LaunchSpec, Phase, TaskFolder
 
 SPEC: LaunchSpec = {"argv": ["/bin/true"], "env": {}, "groups": [], "memory_mb": 100}
@@ -30,75 +30,79 @@ def ended(tmp_path: Path) -> Path:
 
 
 def test_there_is_nothing_to_see_where_nothing_was_done(folder: TaskFolder) -> None:
-    assert files.look(folder) == (Phase.NOTHING, {}, False)
+    assert folder_operations.look(folder) == (Phase.NOTHING, {}, False)
     assert not folder.path.exists()
 
 
 def test_a_lock_that_is_taken_means_that_the_task_runs(folder: TaskFolder) -> None:
-    files.prepare(folder, SPEC, [])
+    folder_operations.prepare(folder, SPEC, [])
     lock = folder.lock()
     assert lock is not None
-    assert files.look(folder).running
-    assert files.prepare(folder, SPEC, []).running
-    assert not files.without_supervisor([folder])
+    assert folder_operations.look(folder).running
+    assert folder_operations.prepare(folder, SPEC, []).running
+    assert not folder_operations.without_supervisor([folder])
     os.close(lock)
-    assert not files.look(folder).running
-    assert files.without_supervisor([folder]) == [0]
+    assert not folder_operations.look(folder).running
+    assert folder_operations.without_supervisor([folder]) == [0]
 
 
 def test_a_launched_task_whose_lock_is_free_is_lost(folder: TaskFolder) -> None:
-    files.prepare(folder, SPEC, [])
+    folder_operations.prepare(folder, SPEC, [])
     folder.take()
     folder.note({"pid": 7, "started": 1}, durably=False)
-    seen = files.look(folder)
+    seen = folder_operations.look(folder)
     assert seen.phase is Phase.ENDED
     assert (seen.record["pid"], seen.record["cause"]) == (7, "lost")
-    assert files.look(folder) == seen
+    assert folder_operations.look(folder) == seen
 
 
 def test_an_end_that_a_killed_supervisor_wrote_last_counts(folder: TaskFolder) -> None:
-    files.prepare(folder, SPEC, [])
+    folder_operations.prepare(folder, SPEC, [])
     folder.take()
     folder.note({"ended": 5, "cause": "exited", "exit_code": 4}, durably=False)
-    assert files.look(folder) == (Phase.ENDED, {"ended": 5, "cause": "exited", "exit_code": 4}, False)
+    assert folder_operations.look(folder) == (
+        Phase.ENDED,
+        {"ended": 5, "cause": "exited", "exit_code": 4},
+        False,
+    )
     assert (folder.path / "exit.json").exists()
 
 
 def test_what_is_killed_before_its_launch_is_not_prepared_any_more(folder: TaskFolder) -> None:
-    killed = files.kill(folder, 10)
+    killed = folder_operations.kill(folder, 10)
     assert (killed.phase, killed.record["cause"]) == (Phase.ENDED, "killed")
-    assert files.prepare(folder, SPEC, []) == killed
+    assert folder_operations.prepare(folder, SPEC, []) == killed
     assert not folder.take()
 
 
 def test_what_cannot_be_started_is_given_up_for_good(folder: TaskFolder) -> None:
-    files.prepare(folder, SPEC, [])
-    refused = files.refuse(folder, "no process to be had")
+    folder_operations.prepare(folder, SPEC, [])
+    refused = folder_operations.refuse(folder, "no process to be had")
     assert refused.record["failure"]["detail"] == "no process to be had"
-    assert files.prepare(folder, SPEC, []) == refused
+    assert folder_operations.prepare(folder, SPEC, []) == refused
 
 
 def test_a_task_that_runs_is_not_released(folder: TaskFolder, ended: Path) -> None:
-    files.prepare(folder, SPEC, [])
+    folder_operations.prepare(folder, SPEC, [])
     folder.take()
     lock = folder.lock()
     assert lock is not None
-    assert not files.release(folder, ended)
+    assert not folder_operations.release(folder, ended)
     assert folder.work.exists()
     os.close(lock)
-    assert files.release(folder, ended)
+    assert folder_operations.release(folder, ended)
     assert not folder.work.exists()
 
 
 def test_what_an_owner_took_rights_from_is_removed_all_the_same(
     folder: TaskFolder, ended: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files.prepare(folder, SPEC, [])
+    folder_operations.prepare(folder, SPEC, [])
     deep = folder.work / "deep"
     deep.mkdir()
     (deep / "file").write_text("")
     deep.chmod(0)
-    files.kill(folder, 0)
+    folder_operations.kill(folder, 0)
     rmtree = shutil.rmtree
 
     def as_anybody(path: Path) -> None:  # root's rights need none
@@ -107,7 +111,7 @@ def test_what_an_owner_took_rights_from_is_removed_all_the_same(
         rmtree(path)
 
     monkeypatch.setattr(shutil, "rmtree", as_anybody)
-    assert files.release(folder, ended)
+    assert folder_operations.release(folder, ended)
     assert not folder.work.exists()
 
 
@@ -125,7 +129,7 @@ def test_what_a_task_put_in_place_of_its_folder_is_removed_and_nothing_behind_it
             place.write_text("")
         else:
             place.symlink_to(kept if instead == "link" else tmp_path / "nothing")
-    assert files.release(folder, ended)
+    assert folder_operations.release(folder, ended)
     assert not folder.path.exists()
     assert [one.name for one in (ended / folder.path.name).iterdir()].count(folder.work.name) == 0
     assert (kept / "file").read_text() == "kept"
@@ -133,7 +137,7 @@ def test_what_a_task_put_in_place_of_its_folder_is_removed_and_nothing_behind_it
 
 def ended_task(folder: TaskFolder) -> None:
     """Have a task that wrote something and ended."""
-    files.prepare(folder, SPEC, [])
+    folder_operations.prepare(folder, SPEC, [])
     (folder.work / "scratch").write_text("x")
     writer = TaskLogWriter(folder.log)
     writer.append(0, b"kept", 1)
@@ -152,18 +156,18 @@ def test_a_released_task_is_at_one_place_whenever_its_release_is_cut_off(
         with monkeypatch.context() as patch:
             _kill_after(patch, steps)
             with contextlib.suppress(KilledError):
-                assert files.release(folder, ended)
+                assert folder_operations.release(folder, ended)
                 break
         cut_off += 1
         assert folder.path.exists() != (ended / folder.path.name).exists()
-        assert files.look(folder).record["exit_code"] == 3
+        assert folder_operations.look(folder).record["exit_code"] == 3
         assert log.read("all") == b"kept"
     assert cut_off > 5
     moved = TaskFolder(ended / folder.path.name)
-    assert files.look(moved).record["exit_code"] == 3
+    assert folder_operations.look(moved).record["exit_code"] == 3
     assert log.read("all") == b"kept"
     assert not moved.work.exists()
-    assert files.release(folder, ended)
+    assert folder_operations.release(folder, ended)
 
 
 class KilledError(BaseException):

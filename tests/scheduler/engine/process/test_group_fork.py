@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.cgroup import Cgroups
+from pai_scheduler.engine.cgroups import Cgroups
 from pai_scheduler.engine.process import task_cgroup
-from pai_scheduler.engine.process.group_fork import fork_into
-from pai_scheduler.engine.process.task_cgroup import TaskGroup
+from pai_scheduler.engine.process.task_cgroup import TaskGroup, fork_into
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.logs.reader import TaskLog
-from pai_scheduler.engine.process import files, spare_folders
+from pai_scheduler.engine.process import folder_operations, task_folder
 from pai_scheduler.engine.process.engine import ProcessEngine
-from pai_scheduler.engine.process.spare_folders import SpareFolders
-from pai_scheduler.engine.process.task_folder import LaunchSpec, Phase, TaskFolder
+from pai_scheduler.engine.process.task_folder import LaunchSpec, Phase, SpareFolders, TaskFolder
 from tests.scheduler.engine.lab import Lab, eventually
 
 SPEC: LaunchSpec = {"argv": ["/bin/true"], "env": {}, "groups": [], "memory_mb": 100}
@@ -41,7 +40,7 @@ def test_a_task_in_one_of_them_is_prepared_without_another_file(
     spare.give(folder.path)
     made = inodes(folder.path)
     assert folder.read() == (Phase.NOTHING, {})
-    assert files.prepare(folder, SPEC, []).phase is Phase.PREPARED
+    assert folder_operations.prepare(folder, SPEC, []).phase is Phase.PREPARED
     assert inodes(folder.path) == made
     assert folder.launch_spec() == SPEC
     assert folder.take()
@@ -55,7 +54,7 @@ def test_what_a_task_has_is_the_same_with_and_without_them(
     spare.give(folder.path)
     other = TaskFolder(tmp_path / "tasks" / "pai-j-0-main-1")
     for one in (folder, other):
-        files.prepare(one, SPEC, [])
+        folder_operations.prepare(one, SPEC, [])
     logs = ("log/stdout", "log/stderr", "log/index")
     seen = [
         {
@@ -103,7 +102,7 @@ def test_one_that_another_service_has_removed_is_no_error(
     spare.fill()
     SpareFolders(tmp_path / "spare", 2).open()
     spare.give(folder.path)
-    assert files.prepare(folder, SPEC, []).phase is Phase.PREPARED
+    assert folder_operations.prepare(folder, SPEC, []).phase is Phase.PREPARED
 
 
 def test_a_full_disk_leaves_no_half_of_one(
@@ -112,7 +111,7 @@ def test_a_full_disk_leaves_no_half_of_one(
     def fail(_folder: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(spare_folders, "TaskLogWriter", fail)
+    monkeypatch.setattr(task_folder, "TaskLogWriter", fail)
     spare.fill()
     assert list((tmp_path / "spare").iterdir()) == []
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.logs.reader import TaskLog
-from pai_scheduler.engine.process import spawn
-from pai_scheduler.engine.process.files import look
-from pai_scheduler.engine.process.spawn import Spawner
+from pai_scheduler.engine.process import spawner as spawner_module
+from pai_scheduler.engine.process.folder_operations import look
+from pai_scheduler.engine.process.spawner import Spawner
 from pai_scheduler.engine.process.task_folder import LaunchSpec, Phase, Record, TaskFolder
 from pai_scheduler.engine.protocol import EngineError
 from tests.scheduler.engine.lab import eventually
@@ -162,7 +162,7 @@ supervise(folder, folder / "doorbell")
 async def test_what_starts_supervisors_and_always_dies_is_given_up_with_a_sentence(
     monkeypatch: pytest.MonkeyPatch, spawner: Spawner
 ) -> None:
-    monkeypatch.setattr(spawn, "_BOOT", "raise SystemExit(3)")
+    monkeypatch.setattr(spawner_module, "_BOOT", "raise SystemExit(3)")
     for _ in range(5):
         process = await spawner.start()
         await process.wait()

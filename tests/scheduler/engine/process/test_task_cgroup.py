@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.cgroup import Cgroups
+from pai_scheduler.engine.cgroups import Cgroups
 from pai_scheduler.engine.process.task_cgroup import TaskGroup
 
 

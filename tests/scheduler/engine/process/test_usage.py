@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.gpu import GpuMeter, GpuUse
+from pai_scheduler.engine.hardware import GpuMeter, GpuUse
 from pai_scheduler.engine.process.task_folder import LaunchSpec, Record, TaskFolder
 from pai_scheduler.engine.process.usage import TaskUsage
 

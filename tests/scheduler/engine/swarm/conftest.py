@@ -9,7 +9,7 @@ import pytest
 
 from pai_scheduler.engine.swarm.certificates import Authority
 from pai_scheduler.engine.swarm.engine import SwarmEngine
-from pai_scheduler.engine.swarm.tls import scheduler_tls
+from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.swarm.gangs import INSTANCE, OpenSwarm
 from tests.testbed.swarm import Swarm

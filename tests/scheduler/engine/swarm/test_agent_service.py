@@ -13,12 +13,11 @@ import docker
 import pytest
 
 from pai_scheduler.engine.protocol import Ended, Started
-from pai_scheduler.engine.swarm.agent_service import SERVICE, AgentPlan, deploy
+from pai_scheduler.engine.swarm.agent_deployment import SERVICE, AgentPlan, deploy
 from pai_scheduler.engine.swarm.certificates import Authority
 from pai_scheduler.engine.swarm.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
-from pai_scheduler.engine.swarm.engine import SwarmEngine
-from pai_scheduler.engine.swarm.joining import members, why_agents_end
-from pai_scheduler.engine.swarm.tls import scheduler_tls
+from pai_scheduler.engine.swarm.engine import SwarmEngine, members, why_agents_end
+from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from pai_scheduler.server.doctor.swarm import Agents, look_at_nodes
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.lab import Lab

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.swarm.certificates import Authority, Credentials
-from pai_scheduler.engine.swarm.tls import AGENT_NAME, agent_tls, scheduler_tls
+from pai_scheduler.engine.swarm.tunnel import AGENT_NAME, agent_tls, scheduler_tls
 
 LAB, OTHER = Authority(b"of this lab"), Authority(b"of another lab")
 

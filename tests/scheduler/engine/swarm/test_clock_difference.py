@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from pai_scheduler.engine.swarm.clock_difference import ClockDifference
+from pai_scheduler.engine.swarm.session import ClockDifference
 
 MINUTE = 60_000
 

@@ -14,8 +14,8 @@ from pai_scheduler.engine.swarm.connection import (
     AgentUnreachableError,
     SessionOverError,
 )
-from pai_scheduler.engine.swarm.far_end import FarEnd
 from pai_scheduler.engine.swarm.protocol import encode
+from pai_scheduler.engine.swarm.tunnel import FarEnd
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.message_documents import message_document
 from pai_scheduler.job.task import TaskRef

@@ -12,9 +12,15 @@ import pytest
 from docker import DockerClient
 from docker.errors import APIError
 
-from pai_scheduler.engine.swarm import everywhere
-from pai_scheduler.engine.swarm.agent_service import SERVICE
-from pai_scheduler.engine.swarm.everywhere import DOCKER_SOCKET, Outcome, Program, agents_plan, run_everywhere
+from pai_scheduler.engine.swarm import agent_deployment
+from pai_scheduler.engine.swarm.agent_deployment import (
+    DOCKER_SOCKET,
+    SERVICE,
+    Outcome,
+    Program,
+    agents_plan,
+    run_everywhere,
+)
 
 PROGRAM = Program(
     "registry.lab/agent:1", "pai_scheduler.engine.agent.pull", {"NAME": "{service} on {{.Node.ID}}"}
@@ -102,7 +108,7 @@ def attached(address: str, **labels: str) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for nobody."""
-    monkeypatch.setattr(everywhere, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(agent_deployment, "_LOOK_SECONDS", 0.0)
 
 
 def test_it_is_looked_until_the_caller_has_what_is_wanted_and_nothing_is_left_then() -> None:

@@ -14,7 +14,7 @@ import aiodocker
 import pytest
 
 from pai_scheduler.cluster.node import Gpu
-from pai_scheduler.engine.gpu import find_gpus
+from pai_scheduler.engine.hardware import find_gpus
 from pai_scheduler.engine.swarm.connection import AgentConnection
 from pai_scheduler.engine.swarm.node_engine import RemoteEngine
 from pai_scheduler.server.swarm_nodes import tunnel_servers

@@ -9,9 +9,9 @@ import pytest
 from docker import DockerClient
 
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.engine.swarm.agent_service import SERVICE
-from pai_scheduler.engine.swarm.defaults import ENDS
-from pai_scheduler.engine.swarm.joining import Member, join_command, members, why_agents_end
+from pai_scheduler.engine.swarm.agent_deployment import SERVICE
+from pai_scheduler.engine.swarm.connection import ENDS
+from pai_scheduler.engine.swarm.engine import Member, join_command, members, why_agents_end
 
 OWN = {"NodeID": "me", "Addr": "192.0.2.1:2377"}
 OTHER = {"NodeID": "other", "Addr": "192.0.2.9:2377"}

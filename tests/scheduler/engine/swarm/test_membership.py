@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from pai_scheduler.cluster.node import NodeState
-from pai_scheduler.engine.docker.connection import DockerApi
+from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.engine.swarm.membership import SwarmNode, check_manager, list_nodes
+from pai_scheduler.engine.swarm.engine import SwarmNode, check_manager, list_nodes
 
 
 def described(number: int, hostname: str, **status: str) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pai_scheduler.engine.docker.connection import DockerApi
-from pai_scheduler.engine.swarm.network_holders import NetworkHolders
+from pai_scheduler.engine.docker.client import DockerApi
+from pai_scheduler.engine.swarm.networks import NetworkHolders
 from tests.testbed.swarm import Swarm
 
 

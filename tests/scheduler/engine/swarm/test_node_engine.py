@@ -14,7 +14,7 @@ from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.engine.agent.app import make_app
 from pai_scheduler.engine.agent.folders import Folders
 from pai_scheduler.engine.agent.host import EngineHost
-from pai_scheduler.engine.docker.container import HUB_HOST, STORAGE_HOST
+from pai_scheduler.engine.docker.containers import HUB_HOST, STORAGE_HOST
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, EngineError, Started
 from pai_scheduler.engine.swarm.connection import AgentConnection

@@ -9,11 +9,10 @@ from pathlib import Path
 import docker
 import pytest
 
-from pai_scheduler.engine.docker.connection import DockerApi
-from pai_scheduler.engine.docker.container import LABEL_SWARM
-from pai_scheduler.engine.docker.spare_networks import SpareNetworks
-from pai_scheduler.engine.swarm.network_holders import NetworkHolders
-from pai_scheduler.engine.swarm.overlay_networks import OverlayNetworks
+from pai_scheduler.engine.docker.client import DockerApi
+from pai_scheduler.engine.docker.containers import LABEL_SWARM
+from pai_scheduler.engine.docker.network_pool import SpareNetworks
+from pai_scheduler.engine.swarm.networks import NetworkHolders, OverlayNetworks
 from tests.scheduler.engine.lab import Lab, make_gang, make_launch, make_task
 from tests.scheduler.engine.swarm.gangs import INSTANCE, OpenSwarm, launch_across
 from tests.testbed.docker import client
@@ -77,7 +76,7 @@ async def ahead(
     open_swarm: OpenSwarm, debian_image: str, runtime_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Lab]:
     """Run an engine that has one network across machines in advance."""
-    monkeypatch.setattr("pai_scheduler.engine.docker.spare_networks._QUIET_SECONDS", 0.1)
+    monkeypatch.setattr("pai_scheduler.engine.docker.network_pool._QUIET_SECONDS", 0.1)
     engine = await open_swarm(spare_networks=1, runtime_image=runtime_image)
     lab = await Lab.over(engine, debian_image)
     await lab.adopt([])
@@ -101,7 +100,7 @@ async def test_a_gang_across_machines_gets_a_network_that_all_have_and_another_i
 async def test_the_network_of_a_gang_that_runs_is_held_no_more(
     ahead: Lab, manager: Manager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.engine.swarm.overlay_networks._HOLD_SECONDS", 0.1)
+    monkeypatch.setattr("pai_scheduler.engine.swarm.networks._HOLD_SECONDS", 0.1)
     first = await manager.until_held()
     say = "until getent hosts main-1; do sleep 0.1; done; echo found; exec sleep 100000"
     launches = await launch_across(ahead, say, "exec sleep 100000")

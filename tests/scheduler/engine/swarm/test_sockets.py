@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.swarm import sockets as sockets_module
-from pai_scheduler.engine.swarm.sockets import LoopSocket, accept_all, connect
+from pai_scheduler.engine.swarm import tunnel as sockets_module
+from pai_scheduler.engine.swarm.tunnel import LoopSocket, accept_all, connect
 from tests.testbed.ports import free_port
 
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pai_scheduler.engine.swarm.splice import reset_at_close, splice
+from pai_scheduler.engine.swarm.tunnel import reset_at_close, splice
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -172,7 +172,7 @@ def test_a_process_that_is_killed_does_not_make_it_look_like_the_end_of_what_was
     (client, near), (carrier, other) = connected(), connected()
     script = (
         "import asyncio, socket, sys\n"
-        "from pai_scheduler.engine.swarm.splice import splice\n"
+        "from pai_scheduler.engine.swarm.tunnel import splice\n"
         "async def main():\n"
         "    await splice(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))\n"
         "asyncio.run(main())\n"

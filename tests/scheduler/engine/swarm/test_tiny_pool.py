@@ -14,12 +14,11 @@ from typing import Any
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker import spare_networks
-from pai_scheduler.engine.docker.connection import DockerApi
-from pai_scheduler.engine.docker.spare_networks import SpareNetworks
+from pai_scheduler.engine.docker import network_pool
+from pai_scheduler.engine.docker.client import DockerApi
+from pai_scheduler.engine.docker.network_pool import SpareNetworks
 from pai_scheduler.engine.protocol import EngineError, Gang, Member
-from pai_scheduler.engine.swarm.network_holders import NetworkHolders
-from pai_scheduler.engine.swarm.overlay_networks import OverlayNetworks
+from pai_scheduler.engine.swarm.networks import NetworkHolders, OverlayNetworks
 from pai_scheduler.job.task import TaskRef
 
 PATIENCE = 30.0
@@ -80,8 +79,8 @@ class Networks(OverlayNetworks):
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spare_networks, "_QUIET_SECONDS", 0.01)
-    monkeypatch.setattr(spare_networks, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(network_pool, "_QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(network_pool, "_RETRY_SECONDS", 0.01)
 
 
 @pytest.fixture

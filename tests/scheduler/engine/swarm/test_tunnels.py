@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.swarm.node_engine import RemoteEngine
-from pai_scheduler.engine.swarm.tunnels import Tunnels
+from pai_scheduler.engine.swarm.session import Tunnels
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.agent.small_agent import SmallAgent
@@ -216,7 +216,7 @@ async def test_a_container_whose_port_nobody_has_here_is_given_up_and_said(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.engine.agent.front_door._WAIT_SECONDS", 0.5)
+    monkeypatch.setattr("pai_scheduler.engine.agent.ingress._WAIT_SECONDS", 0.5)
     agent.bridge_address = "127.0.0.2"
     port = free_port()
     await open_engine(front_doors={port: "127.0.0.1"}).start()

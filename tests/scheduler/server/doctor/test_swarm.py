@@ -29,7 +29,7 @@ def doctor(
     monkeypatch.setenv("DOCKER_HOST", three_nodes.manager.host)
     monkeypatch.delenv("PAI_DATABASE_URL", raising=False)
     monkeypatch.setattr(
-        "pai_scheduler.engine.swarm.everywhere.DOCKER_SOCKET",
+        "pai_scheduler.engine.swarm.agent_deployment.DOCKER_SOCKET",
         f"{three_nodes.folder}/{{{{.Node.Hostname}}}}/docker.sock",
     )
     data_dir = three_nodes.give_key(tmp_path / "data")
@@ -132,7 +132,8 @@ def test_a_socket_that_leads_to_another_docker_engine_is_said_in_the_words_of_wh
     doctor: Doctor, three_nodes: Swarm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "pai_scheduler.engine.swarm.everywhere.DOCKER_SOCKET", f"{three_nodes.folder}/node-a/docker.sock"
+        "pai_scheduler.engine.swarm.agent_deployment.DOCKER_SOCKET",
+        f"{three_nodes.folder}/node-a/docker.sock",
     )
     code, places = doctor("--node", "node-b")
     assert code == 1

@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from pai_scheduler.engine.swarm.connection import AgentConnection
-from pai_scheduler.engine.swarm.far_end import FarEnd
-from pai_scheduler.engine.swarm.tls import scheduler_tls
+from pai_scheduler.engine.swarm.tunnel import FarEnd, scheduler_tls
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.workers.tunnel_server import reach as reach_module
 from pai_scheduler.workers.tunnel_server.reach import reach

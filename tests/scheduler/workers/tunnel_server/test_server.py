@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.swarm.connection import AgentConnection
-from pai_scheduler.engine.swarm.far_end import FarEnd
-from pai_scheduler.engine.swarm.tls import scheduler_tls
+from pai_scheduler.engine.swarm.tunnel import FarEnd, scheduler_tls
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.workers.supervisor import ConnectionServers
 from pai_scheduler.workers.tunnel_server.server import TunnelServer

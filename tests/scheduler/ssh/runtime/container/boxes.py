@@ -17,7 +17,7 @@ import asyncssh
 from docker.errors import APIError
 from docker.types import IPAMConfig, IPAMPool, Mount
 
-from pai_scheduler.engine.docker.container import WORK_DIR, container_config, network_name
+from pai_scheduler.engine.docker.containers import WORK_DIR, container_config, network_name
 from pai_scheduler.engine.protocol import Launch
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.job_keys import JobKeys

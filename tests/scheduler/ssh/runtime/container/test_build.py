@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from pai_scheduler.engine.docker.build import LABEL, BuildError
+from pai_scheduler.engine.docker.image_build import LABEL, BuildError
 from pai_scheduler.ssh.runtime.container import build as builder
 from pai_scheduler.ssh.runtime.container.build import RECIPE, build, context, fingerprint
 from tests.testbed.docker import client
