@@ -26,7 +26,7 @@ FIELDS = (
 )
 FORMATS = ("text", "json")
 #: the logger to which job events are written
-JOB_EVENTS = logging.getLogger("pai_scheduler.service.job_events")
+JOB_EVENTS = logging.getLogger("pai_scheduler.service.event_stream")
 
 _bound: ContextVar[Mapping[str, object]] = ContextVar("_bound", default=MappingProxyType({}))
 

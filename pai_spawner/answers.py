@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pai_scheduler.client.forecast_words import about_so_long
+from pai_scheduler.client.rest import about_so_long
 from pai_scheduler.i18n import Message
 from pai_scheduler.rest.cluster import AvailableAmounts
 from pai_scheduler.rest.models import Validation

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from pai_scheduler.client.forecast_words import starts_in
-from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError, starts_in
 from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import JobDetail, JobEvent
 

@@ -27,7 +27,7 @@ PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension")
 #: What a person or a notebook server uses; it works without any extra.
 INSTALLED_BY_ALL = ("pai_scheduler.client", "pai_labextension")
 #: What only JupyterHub and a service of it load.
-OF_THE_HUB = ("pai_spawner", "pai_scheduler.api.hub", "pai_labextension.singleuser")
+OF_THE_HUB = ("pai_spawner", "pai_scheduler.api.hub_auth", "pai_labextension.singleuser")
 #: What a Hub starts in an image that has JupyterHub; it says so and ends where that is missing.
 SINGLEUSER = "pai_labextension.singleuser"
 #: What serves a web program inside a notebook server: loaded when a server is told of one, which says so and

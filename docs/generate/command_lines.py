@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pai_scheduler.client.cli.arguments import make_parser as make_pai_parser
+from pai_scheduler.client.cli.parser import make_parser as make_pai_parser
 from pai_scheduler.server.options import make_parser as make_scheduler_parser
 
 #: Pages about what `pai-scheduler` does instead of running; all others are about the database.

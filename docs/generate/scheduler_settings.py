@@ -9,8 +9,7 @@ from typing import Any
 
 import yaml
 
-from pai_scheduler.server.options import make_parser
-from pai_scheduler.server.settings_file import FOR_ONE_START, settings_of
+from pai_scheduler.server.options import FOR_ONE_START, make_parser, settings_of
 
 from .environment import PageError
 

@@ -15,8 +15,7 @@ import asyncssh
 
 from pai_labextension.tasks.connections import TaskConnections, TaskName
 from pai_scheduler.client.rest import ApiError, UnreachableError
-from pai_scheduler.client.ssh.connection import RemoteError, UnreachableGatewayError
-from pai_scheduler.client.ssh.shared_connection import SharedConnection
+from pai_scheduler.client.ssh.connection import RemoteError, SharedConnection, UnreachableGatewayError
 from pai_scheduler.i18n import Message
 
 from ..messages import msg

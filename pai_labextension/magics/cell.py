@@ -7,14 +7,13 @@ from typing import Any
 
 from pai_scheduler.client.blocking import Conversation
 from pai_scheduler.client.calls.errors import CallError, JobFailedError, RemoteTraceback
-from pai_scheduler.client.calls.job import Change, Task, Watching, run_job
-from pai_scheduler.client.calls.outcome import Outcome
+from pai_scheduler.client.calls.job import Change, Outcome, Task, Watching, run_job
 from pai_scheduler.client.calls.output import OutputWriter
 from pai_scheduler.client.calls.packing import check_cell, pack_cell
 from pai_scheduler.client.calls.session import Access
 from pai_scheduler.client.rest import ApiError, UnreachableError
+from pai_scheduler.client.storage.client import FilesError
 from pai_scheduler.client.storage.code import CodeError
-from pai_scheduler.client.storage.errors import FilesError
 
 from ..messages import msg
 from .cell_arguments import demand_of, make_parser, roles_of

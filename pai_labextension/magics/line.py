@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 
 from pai_scheduler.client.blocking import Conversation
-from pai_scheduler.client.cli.arguments import make_parser
-from pai_scheduler.client.cli.program import run_command
+from pai_scheduler.client.cli.main import run_command
+from pai_scheduler.client.cli.parser import make_parser
 
 from ..messages import msg
 from .command_error import CommandError, parse

@@ -7,7 +7,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
-from pai_scheduler.client.calls.language import use_locale_of
+from pai_scheduler.client.calls.function import use_locale_of
 
 from ..locales import default_locale
 from .cell import run_cell

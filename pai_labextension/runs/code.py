@@ -14,7 +14,7 @@ import msgspec
 from pai_labextension.answers import CodePlan, SubmitLine
 from pai_labextension.messages import msg
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.client.storage.client import FilesClient, FilesError
 from pai_scheduler.client.storage.code import (
     CodeError,
     CodeSettings,
@@ -24,7 +24,6 @@ from pai_scheduler.client.storage.code import (
     prepare,
     read_settings,
 )
-from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.client.storage.transfer import LocalFileError, TransferProgress
 from pai_scheduler.job.json_text import JsonTextError
 

@@ -15,8 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from pai_scheduler.client.forecast_words import start_in_words
-from pai_scheduler.client.rest import ApiError, Client
+from pai_scheduler.client.rest import ApiError, Client, start_in_words
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.code import CodeSettings, Deliver, generate_name, plan, read_settings
 from pai_scheduler.rest.cluster import NodeInfo

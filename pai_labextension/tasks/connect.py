@@ -10,8 +10,7 @@ from urllib.parse import quote, urlencode
 from pai_labextension.answers import Address, ConnectCheck, ConnectInfo, PortLink
 from pai_labextension.messages import msg
 from pai_scheduler.client.rest import ApiError, Client
-from pai_scheduler.client.ssh.connection import RemoteError
-from pai_scheduler.client.ssh.task_lookup import why_nothing_runs
+from pai_scheduler.client.ssh.connection import RemoteError, why_nothing_runs
 from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import SshContainer
 

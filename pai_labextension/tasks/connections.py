@@ -12,9 +12,7 @@ from typing import Any
 import asyncssh
 
 from pai_scheduler.client.rest import Client
-from pai_scheduler.client.ssh.connection import connect
-from pai_scheduler.client.ssh.shared_connection import SharedConnection
-from pai_scheduler.client.ssh.task_lookup import find_way
+from pai_scheduler.client.ssh.connection import SharedConnection, connect, find_way
 from pai_scheduler.client.ssh.terminals import Terminals
 
 #: What the scheduler lets users, jobs and roles be called; a user has any name that the Hub knows.

@@ -12,7 +12,7 @@ import asyncssh
 from aiohttp.client_proto import ResponseHandler
 from asyncssh import OPEN_CONNECT_FAILED
 
-from pai_scheduler.client.ssh.shared_connection import SharedConnection
+from pai_scheduler.client.ssh.connection import SharedConnection
 
 #: A task's own machine, as it calls it.
 _THERE = "localhost"

@@ -11,8 +11,7 @@ import aiohttp
 
 from pai_labextension.base_handlers import RefusedError
 from pai_labextension.messages import msg
-from pai_scheduler.client.ssh.connection import RemoteError
-from pai_scheduler.client.ssh.task_lookup import find_way
+from pai_scheduler.client.ssh.connection import RemoteError, find_way
 from pai_scheduler.i18n import Message
 
 from .connections import TaskConnections, TaskName

@@ -12,10 +12,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.client.forecast_words import start_in_words
-from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError, start_in_words
+from pai_scheduler.client.storage.client import FilesError
 from pai_scheduler.client.storage.code import CodeError, SubmitRefusedError, submit_with_code
-from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.rest.models import FieldError, Validation
 
 from ..images import LOCAL, image_help

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
-from pai_scheduler.client.forecast_words import starts_in
+from pai_scheduler.client.rest import starts_in
 from pai_scheduler.job.exit_codes import shown_name
 from pai_scheduler.rest.models import AttemptInfo, JobDetail, JobLink, TaskRoleStatus, TaskStatus
 

@@ -1,4 +1,4 @@
-"""Who I am, how to log in, and what answers here; mostly without a token."""
+"""Who I am, how to log in, my keys, and what answers here: mostly without a token."""
 
 from __future__ import annotations
 
@@ -8,11 +8,23 @@ from pai_scheduler.i18n import msg
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.cluster import AvailableAmounts
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.rest.models import Login, LoginInfo, ServiceHealth, ServiceInfo, Token, UserInfo
+from pai_scheduler.rest.models import (
+    Login,
+    LoginInfo,
+    PublicKeyInfo,
+    PublicKeyLine,
+    ServiceHealth,
+    ServiceInfo,
+    Token,
+    UserInfo,
+)
+from pai_scheduler.ssh.public_key import PublicKey
 
-from .base_handlers import ApiHandler, Route, no_user, routes
+from .base import ApiHandler, Route, no_user, routes
 from .body import missing, read_fields
-from .operations import FLAG, NO_API, NO_USER, Answer, Body, Refusal, operation, query
+from .operations import FLAG, FULL, NO_API, NO_SSH, NO_USER, Answer, Body, Refusal, operation, query
+
+# Who I am, how to log in, and what answers here; mostly without a token.
 
 _NOT_OTHERS = msg("Only an administrator may look at other users.")
 
@@ -193,6 +205,131 @@ class AvailableHandler(ApiHandler):
         self.answer({name: self.presenter.available(one) for name, one in found.items()})
 
 
+# The public keys that users register to log into their tasks.
+
+
+class PublicKeysHandler(ApiHandler):
+    """`/user/:u/ssh-keys`."""
+
+    @operation(
+        "GET /user/{user}/ssh-keys",
+        "publicKeys",
+        "account",
+        "The public keys that a user registered, oldest first",
+        {200: Answer("The keys.", list[PublicKeyInfo])},
+        description="Each opens every task of that user's. One's own, or for administrators anybody's.",
+        refusals=[NO_SSH],
+    )
+    async def get(self, user: str) -> None:
+        """List one's own; admins anybody's."""
+        keys = await self.service.ssh_authorization.public_keys.list(self.principal, user)
+        self.answer([_info(key, added) for key, added in keys])
+
+    @operation(
+        "POST /user/{user}/ssh-keys",
+        "addPublicKey",
+        "account",
+        "Register a public key",
+        {201: Answer("It is registered.", PublicKeyInfo)},
+        description="The same again changes nothing. There may be 50.",
+        body=Body(PublicKeyLine),
+        refusals=[
+            NO_SSH,
+            Refusal(429, ["TooManyKeysError"], "The user has as many as one may have."),
+        ],
+    )
+    async def post(self, user: str) -> None:
+        """Register one; the same again is no error."""
+        line = read_fields(self.request, "key")["key"]
+        key, added = await self.service.ssh_authorization.public_keys.add(self.principal, user, line)
+        self.answer(_info(key, added), 201)
+
+
+class PublicKeyHandler(ApiHandler):
+    """`/user/:u/ssh-keys/:fingerprint`."""
+
+    @operation(
+        "DELETE /user/{user}/ssh-keys/{fingerprint}",
+        "removePublicKey",
+        "account",
+        "Forget a public key",
+        {204: Answer("It opens nothing any more.")},
+        refusals=[
+            Refusal(404, ["NoPublicKeyError", "NoJobSshInfoError", "NoApiError"], "There is no such key."),
+            FULL,
+        ],
+    )
+    async def delete(self, user: str, fingerprint: str) -> None:
+        """Forget it."""
+        await self.service.ssh_authorization.public_keys.remove(self.principal, user, fingerprint)
+        self.set_status(204)
+        self.finish()
+
+
+def _info(key: PublicKey, added: int) -> PublicKeyInfo:
+    return {
+        "fingerprint": key.fingerprint,
+        "type": key.type,
+        "comment": key.comment,
+        "addedTime": added,
+    }
+
+
+# Shows the API's own document. What it says is made in `openapi.py`, of all handlers, these too.
+
+#: The application's settings with what writes the document of an API that answers under a prefix.
+AS_YAML, AS_JSON = "openapi_as_yaml", "openapi_as_json"
+_DOCUMENT = {"type": "object", "required": ["openapi", "paths"]}
+
+
+class OpenApiYamlHandler(ApiHandler):
+    """`/openapi.yaml`: this API, for people and for programs that make clients."""
+
+    anonymous = True
+
+    @operation(
+        "GET /openapi.yaml",
+        "openapiYaml",
+        "account",
+        "This document",
+        {200: Answer("OpenAPI 3.1 as YAML.", others={"application/yaml": _DOCUMENT})},
+        speaks=False,
+    )
+    async def get(self) -> None:
+        """Show."""
+        self.set_header("Content-Type", "application/yaml; charset=UTF-8")
+        self.finish(self.settings[AS_YAML](self.context.prefix))
+
+
+class OpenApiJsonHandler(ApiHandler):
+    """`/openapi.json`: the same for those who read no YAML."""
+
+    anonymous = True
+
+    @operation(
+        "GET /openapi.json",
+        "openapiJson",
+        "account",
+        "This document as JSON",
+        {200: Answer("OpenAPI 3.1 as JSON.", _DOCUMENT)},
+        speaks=False,
+    )
+    async def get(self) -> None:
+        """Show."""
+        self.set_header("Content-Type", "application/json; charset=UTF-8")
+        self.finish(self.settings[AS_JSON](self.context.prefix))
+
+
 ROUTES: list[Route] = routes(
-    AboutHandler, HealthHandler, AuthnHandler, TokenHandler, MeHandler, UserHandler, AvailableHandler
+    AboutHandler,
+    HealthHandler,
+    AuthnHandler,
+    TokenHandler,
+    MeHandler,
+    UserHandler,
+    AvailableHandler,
+    PublicKeysHandler,
+    PublicKeyHandler,
+    OpenApiYamlHandler,
+    OpenApiJsonHandler,
 )

@@ -6,14 +6,15 @@ import re
 
 from tornado.web import Application
 
-from . import account, monitoring, ssh_gateway
+from pai_scheduler.api.webhdfs.operations import WebHdfsHandler
+
+from . import account, monitoring, ssh
+from .account import AS_JSON, AS_YAML
 from .answering import log_request
-from .base_handlers import HandlerContext, UnknownPath
+from .base import HandlerContext, UnknownPath
+from .http_server import STREAMED
 from .openapi import as_json, as_yaml
-from .openapi_handlers import AS_JSON, AS_YAML
 from .routes import ROUTES
-from .server import STREAMED
-from .webhdfs.handlers import WebHdfsHandler
 from .webhdfs.request import storage_paths
 
 
@@ -29,7 +30,7 @@ def make_app(context: HandlerContext) -> Application:
         for path, handler in [
             ("healthz", account.HealthHandler),
             *monitoring.INNER_ROUTES,
-            *ssh_gateway.INNER_ROUTES,
+            *ssh.INNER_ROUTES,
         ]
     ]
     storage = storage_paths(context.prefix, openpai_compat=context.openpai_compat)

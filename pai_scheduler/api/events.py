@@ -1,4 +1,4 @@
-"""Job events over REST: as a list, or followed as server-sent events."""
+"""Job events over REST, as a list or server-sent events; changes of queues, waited for."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 
 from pai_scheduler.core.model import SubState
 from pai_scheduler.i18n import msg
+from pai_scheduler.rest.cluster import ClusterVersion
 from pai_scheduler.rest.errors import invalid_parameters
 from pai_scheduler.rest.models import JobEvent
 from pai_scheduler.store.records import StoredJobEvent
 
-from .base_handlers import Route, bad_query, routes
-from .listing import ListHandler, stored
+from .base import PageRequest, Route, asked_page, bad_query, routes, whole_number
 from .operations import (
     AFTER,
     FOLLOW,
@@ -26,8 +26,51 @@ from .operations import (
     operation,
     query,
 )
-from .paging import PageRequest, asked_page, whole_number
-from .stream import StreamHandler
+from .streaming import ListHandler, StreamHandler, stored
+
+# Whether what is free, or a queue, has changed: waited for, so that nobody need ask again and again.
+
+#: Seconds after which who waits is told that nothing has changed: below the idle limits of common proxies.
+LONGEST_WAIT = 25.0
+
+
+class ChangesHandler(StreamHandler):
+    """`/changes`: answers when something has changed."""
+
+    @operation(
+        "GET /changes",
+        "changes",
+        "cluster",
+        "Wait until what is free, or a queue, has changed",
+        {200: Answer("The present version.", ClusterVersion)},
+        description="Whoever shows what is free, or what would start, asks for that again when the version "
+        "is another one. Without `after`, or where it is no longer the present version, the answer comes at "
+        "once; else when something has changed, or unchanged after 25 seconds.",
+        parameters=[query("after", str, "The version that the caller knows")],
+        refusals=[TOO_MANY_STREAMS],
+    )
+    async def get(self) -> None:
+        """Wait, and tell."""
+        changes = self.service.changes
+        known = self.query_text("after") or ""
+        if changes.version == known:
+            with self.counted():
+                await self._wait(known)
+        if not self.gone.is_set():
+            self.answer({"version": changes.version})
+
+    async def _wait(self, known: str) -> None:
+        """Wait for a change, but not longer than the reader stays."""
+        changed = asyncio.create_task(self.service.changes.other_than(known))
+        gone = asyncio.create_task(self.gone.wait())
+        try:
+            await asyncio.wait({changed, gone}, timeout=LONGEST_WAIT, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            gone.cancel()
+
+
+# Job events over REST: as a list, or followed as server-sent events.
 
 #: Seconds between signs of life, below the idle limits of common proxies.
 HEARTBEAT_SECONDS = 15.0
@@ -150,4 +193,4 @@ async def _next(events: AsyncIterator[StoredJobEvent]) -> StoredJobEvent:
     return await anext(events)
 
 
-ROUTES: list[Route] = routes(EventsHandler)
+ROUTES: list[Route] = routes(ChangesHandler, EventsHandler)

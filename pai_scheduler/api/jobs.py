@@ -26,9 +26,8 @@ from pai_scheduler.rest.models import (
 )
 from pai_scheduler.store.records import JobPosition, SubmittedText
 
-from .base_handlers import ApiHandler, Route, bad_query, routes
+from .base import ApiHandler, Route, asked_page, bad_query, routes, whole_number, word
 from .body import read_body, read_job, read_object, read_reason
-from .listing import ListHandler, stored
 from .operations import (
     AFTER,
     CONFLICT,
@@ -49,8 +48,8 @@ from .operations import (
     operation,
     query,
 )
-from .paging import asked_page, whole_number, word
-from .present import Outlook
+from .presenter import Outlook
+from .streaming import ListHandler, stored
 
 _JSON = "application/json"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")

@@ -13,7 +13,7 @@ from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import log_removed
 from pai_scheduler.rest.models import Count
 
-from .base_handlers import Route, routes
+from .base import Route, routes
 from .operations import (
     ATTEMPT,
     FLAG,
@@ -27,7 +27,7 @@ from .operations import (
     operation,
     query,
 )
-from .stream import StreamHandler
+from .streaming import StreamHandler
 
 #: Bytes read and sent at once: a log of any length passes through without being held.
 CHUNK = 256 * 1024

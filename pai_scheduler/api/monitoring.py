@@ -14,7 +14,7 @@ from pai_scheduler.rest.models import Count, TaskMetrics
 from pai_scheduler.service.health import Status
 
 from .auth import bearer_token
-from .base_handlers import ApiHandler, Route, routes
+from .base import ApiHandler, Route, routes
 from .operations import ATTEMPT, NO_JOB, Answer, operation, query
 
 #: Series that count bytes; the others are shares and MB, of which more digits say nothing.

@@ -14,7 +14,7 @@ import yaml
 from pai_scheduler.job.schema import job_schema
 from pai_scheduler.rest import models
 
-from .base_handlers import ApiHandler
+from .base import ApiHandler
 from .operations import Answer, Header, Model, Operation, Parameter, Refusal, operations_of
 from .routes import ROUTES
 

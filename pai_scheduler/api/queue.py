@@ -18,9 +18,8 @@ from pai_scheduler.rest.errors import conflict, invalid_parameters
 from pai_scheduler.rest.models import LAST_PLACE, Done, QueueEntry, Reordering
 
 from .answering import to_json
-from .base_handlers import ApiHandler, HandlerContext, Route, routes
+from .base import ApiHandler, HandlerContext, Route, asked_page, link_to_next, routes, whole_number, word
 from .body import read_object
-from .listing import SLICE, ListHandler, Slice, joined, take
 from .operations import (
     AFTER,
     CONFLICT,
@@ -34,7 +33,7 @@ from .operations import (
     operation,
     query,
 )
-from .paging import asked_page, link_to_next, whole_number, word
+from .streaming import SLICE, ListHandler, Slice, joined, take
 
 #: Of so many jobs of one's own is said why they wait: each takes a search through the cluster.
 _EXPLAINED = 20

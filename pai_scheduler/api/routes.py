@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-from . import (
-    account,
-    changes,
-    cluster,
-    events,
-    jobs,
-    logs,
-    maintenance,
-    monitoring,
-    openapi_handlers,
-    public_keys,
-    queue,
-    schedules,
-    ssh_access,
-    task_ports,
-)
-from .base_handlers import Route
+from . import account, cluster, events, jobs, logs, monitoring, queue, schedules, ssh
+from .base import Route
 
 ROUTES: tuple[Route, ...] = tuple(
     route
@@ -26,18 +11,13 @@ ROUTES: tuple[Route, ...] = tuple(
         # (who asks for the first is answered soonest)
         jobs,
         account,
-        openapi_handlers,
         schedules,
-        ssh_access,
-        task_ports,
-        public_keys,
+        ssh,
         queue,
         events,
-        changes,
         logs,
         monitoring,
         cluster,
-        maintenance,
     )
     for route in part.ROUTES
 )

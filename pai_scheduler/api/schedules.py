@@ -17,7 +17,7 @@ from pai_scheduler.rest.schedules import (
 )
 from pai_scheduler.service.schedules import WantedSchedule
 
-from .base_handlers import ApiHandler, Route, routes
+from .base import ApiHandler, Route, routes
 from .body import missing, read_fields, read_object
 from .operations import (
     CONFLICT,

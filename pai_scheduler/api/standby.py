@@ -9,10 +9,10 @@ from typing import Any
 
 from tornado.web import Application, RequestHandler
 
+from pai_scheduler.api.webhdfs.request import remote_exception
 from pai_scheduler.i18n import choose_locale, msg
 from pai_scheduler.service.health import Status
 
-from .webhdfs.errors import remote_exception
 from .webhdfs.request import BASE
 
 

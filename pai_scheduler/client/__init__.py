@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pai_scheduler.client.storage.client import FilesError as FilesError
+
     from .calls.errors import CallError as CallError
     from .calls.errors import JobFailedError as JobFailedError
     from .calls.errors import NotSendableError as NotSendableError
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from .storage.client import FilesClient as FilesClient
     from .storage.code import submit_with_code as submit_with_code
     from .storage.download import download as download
-    from .storage.errors import FilesError as FilesError
     from .storage.upload import upload as upload
 
 #: Public name → module. Loaded when first asked for (PEP 562): `pai --help` needs no HTTP.
@@ -32,7 +33,7 @@ _LAZY = {
     "CallError": ".calls.errors",
     "Client": ".rest",
     "FilesClient": ".storage.client",
-    "FilesError": ".storage.errors",
+    "FilesError": ".storage.client",
     "JobFailedError": ".calls.errors",
     "NotSendableError": ".calls.errors",
     "RemoteFunction": ".calls.function",

@@ -1,9 +1,9 @@
-"""The way everybody else talks to the scheduler: one typed, asynchronous client of its REST API."""
+"""The typed, asynchronous client of the REST API."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Literal, TypeVar
@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from pai_scheduler.i18n import msg
+from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.rest.address import DEFAULT_URL
 from pai_scheduler.rest.cluster import (
     AvailableAmounts,
@@ -39,14 +39,41 @@ from pai_scheduler.rest.models import (
     UserInfo,
     Validation,
 )
-from pai_scheduler.rest.schedules import (
-    ScheduleDetail,
-    ScheduleInfo,
-    StartedRun,
-)
+from pai_scheduler.rest.schedules import ScheduleDetail, ScheduleInfo, StartedRun
 
-from .connections import Connections
-from .trust import trusted_by
+from .http import Connections, trusted_by
+
+# What the scheduler foresees of a job, in words: when it would start, and where it would at once.
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
+
+def about_so_long(seconds: int) -> Message:
+    """Return a time to wait as people say it, rounded up: `about 20 minutes`."""
+    if seconds <= 2 * _HOUR:
+        return counted("about {count} minute", "about {count} minutes", count=max(1, -(-seconds // _MINUTE)))
+    if seconds <= 2 * _DAY:
+        return counted("about {count} hour", "about {count} hours", count=-(-seconds // _HOUR))
+    return counted("about {count} day", "about {count} days", count=-(-seconds // _DAY))
+
+
+def starts_in(seconds: int) -> Message:
+    """Say when something that waits starts, as it is estimated."""
+    return msg("It starts in {time}.", time=about_so_long(seconds))
+
+
+def start_in_words(validation: Validation) -> Iterator[Message]:
+    """Return when a job that waits would start, where that is known, and where else it would at once."""
+    seconds = validation["startsWithin"]
+    if validation["fits"] == "later" and seconds is not None:
+        yield starts_in(seconds)
+    if validation["startsNowIn"]:
+        yield msg(
+            "It would start now in virtual cluster {names}.", names=", ".join(validation["startsNowIn"])
+        )
+
+
+# The way everybody else talks to the scheduler: one typed, asynchronous client of its REST API.
 
 Answer = TypeVar("Answer")
 

@@ -183,7 +183,7 @@ class SshEndpoint:
     """Where a task's SSH server listens, as this machine reaches it; `published`: as others do, if they do.
 
     `isolated` False: the task has no machine of its own, and its loopback address is this machine's.
-    `signals`: the program in the task that sends a signal to a session (`gateway/signals.py`); None: the
+    `signals`: the program in the task that sends a signal to a session (`gateway/session.py`); None: the
     server does that itself.
     """
 

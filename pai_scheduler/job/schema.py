@@ -47,7 +47,7 @@ _SAYS_NOTHING = frozenset(
 def matches_schema(config: object) -> bool:
     """Return whether a job JSON is known to be as the schema wants it; False: `schema_errors` knows.
 
-    What JSON cannot have, as keys that are no text, is not looked for: `wellformed` finds it.
+    What JSON cannot have, as keys that are no text, is not looked for: `validation` finds it.
     """
     try:
         msgspec.convert(config, _job())

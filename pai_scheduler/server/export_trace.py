@@ -11,18 +11,17 @@ from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.simulator.trace import TraceJob, TraceRole, write_trace
+from pai_scheduler.simulator.traces import TraceJob, TraceRole, write_trace
 from pai_scheduler.store.database import open_database
 from pai_scheduler.store.migrate import revision
 from pai_scheduler.store.records import RecordedJob
 from pai_scheduler.store.store import Store, StoreError
 from pai_scheduler.store.tables import HEAD
 
-from .configuration import read_cluster
+from .backup import database_in
 from .data_folder import POSTGRESQL, SQLITE, refuse_other_kind
-from .maintenance import database_in
 from .simulate import writing
-from .startup import database_url, no_database
+from .startup import database_url, no_database, read_cluster
 
 
 def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pai_scheduler.api.webhdfs.handlers import WebHdfsHandler
+from pai_scheduler.api.webhdfs.operations import WebHdfsHandler
 from pai_scheduler.monitoring.monitor import Monitor
 from pai_scheduler.workers.file_server.messages import Answered, Report, Sent, Settings, read_report
 from pai_scheduler.workers.supervisor import ConnectionServers

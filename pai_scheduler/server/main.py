@@ -21,10 +21,10 @@ from tornado.httpserver import HTTPServer
 from pai_scheduler import logging_config
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
-from pai_scheduler.api.base_handlers import HandlerContext
-from pai_scheduler.api.server import STREAMED, serve
+from pai_scheduler.api.base import HandlerContext
+from pai_scheduler.api.http_server import STREAMED, serve
+from pai_scheduler.api.limits import Streams
 from pai_scheduler.api.standby import make_standby_app
-from pai_scheduler.api.streams import Streams
 from pai_scheduler.api.webhdfs.handover import TransferHandover
 from pai_scheduler.cluster.config_fields import DefinitionError
 from pai_scheduler.cluster.definition import Definition
@@ -36,22 +36,37 @@ from pai_scheduler.i18n import msg
 from pai_scheduler.service.garbage import collect_in_small_steps, leave_out_what_is_there
 from pai_scheduler.service.input_identity import JobIdentities
 from pai_scheduler.service.service import Service
-from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.task_files import own_server_files
+from pai_scheduler.ssh.keys import JobKeys
+from pai_scheduler.ssh.task_files import own_server_files
 from pai_scheduler.storage.factory import folder_of
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
 
-from . import file_servers, maintenance, ssh_gateway, swarm_nodes
-from .configuration import STORAGE_FOLDER, make_storage, read_cluster, storage_account
-from .data_folder import POSTGRESQL, SQLITE, lock_folder, refuse_other_kind
-from .key_files import check_kept_files, remember_kept_files
+from . import backup, file_servers, ssh_gateway, swarm_nodes
+from .data_folder import (
+    POSTGRESQL,
+    SQLITE,
+    check_kept_files,
+    lock_folder,
+    refuse_other_kind,
+    remember_kept_files,
+)
 from .leader import Candidate, kept_alive
 from .notifications import open_notifications
-from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser
-from .settings_file import parse_options
+from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser, parse_options
 from .shared_folders import check_shared_folders
-from .startup import database_url, is_loopback, listen, looked_through, no_database, open_store
+from .startup import (
+    STORAGE_FOLDER,
+    database_url,
+    is_loopback,
+    listen,
+    looked_through,
+    make_storage,
+    no_database,
+    open_store,
+    read_cluster,
+    storage_account,
+)
 
 CANNOT_START, OVERTAKEN = 2, 3
 #: What `systemctl reload` sends.
@@ -106,7 +121,7 @@ def _command(options: argparse.Namespace) -> int:
             from . import simulate
 
             return simulate.run(options)
-    return maintenance.run(options, os.environ)
+    return backup.run(options, os.environ)
 
 
 async def _run(options: argparse.Namespace) -> None:
@@ -281,7 +296,7 @@ def _authenticator(options: argparse.Namespace) -> Authenticator:
         return TokensFile(options.tokens)
     if os.environ.get("JUPYTERHUB_API_TOKEN") and os.environ.get("JUPYTERHUB_SERVICE_NAME"):
         try:
-            from pai_scheduler.api.hub import HubTokens  # brings half of JupyterHub
+            from pai_scheduler.api.hub_auth import HubTokens  # brings half of JupyterHub
         except ModuleNotFoundError as error:
             raise StartError(
                 msg(

@@ -8,8 +8,7 @@ from pathlib import Path
 from pai_scheduler.core.instructions import MAIL, WEBHOOK
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import LOCALES, msg
-from pai_scheduler.service.channel import Channel
-from pai_scheduler.service.notifications import Notifications
+from pai_scheduler.service.notifications import Channel, Notifications
 from pai_scheduler.service.webhook import Webhooks
 
 

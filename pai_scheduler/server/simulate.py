@@ -8,7 +8,7 @@ import gzip
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
@@ -16,21 +16,92 @@ from math import ceil
 from pathlib import Path
 from typing import Any, TextIO
 
-from pai_scheduler.cluster.definition import Definition, merge_nodes
+import yaml
+
+from pai_scheduler.cluster.config_fields import DefinitionError, read_mapping
+from pai_scheduler.cluster.definition import (
+    ORDERS,
+    Definition,
+    Order,
+    VirtualCluster,
+    merge_nodes,
+    read_order,
+)
 from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.queue_index import NEVER
 from pai_scheduler.core.state_machine import CoreSettings
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import msg
-from pai_scheduler.simulator import accuracy
-from pai_scheduler.simulator.measures import Fared, Measures, Times, allocations, document, measure
-from pai_scheduler.simulator.plot import draw, span_text
-from pai_scheduler.simulator.published import read_any_trace, read_nodes
-from pai_scheduler.simulator.run import Replay, replay
-from pai_scheduler.simulator.trace import TraceError, TraceJob
+from pai_scheduler.simulator import simulation
+from pai_scheduler.simulator.report import (
+    Fared,
+    Measures,
+    Times,
+    allocations,
+    document,
+    draw,
+    measure,
+    span_text,
+)
+from pai_scheduler.simulator.simulation import Replay, replay
+from pai_scheduler.simulator.traces import TraceError, TraceJob, read_any_trace, read_nodes
 
-from .configuration import read_cluster
-from .policies import Policy, read_policy
+from .startup import read_cluster
+
+# Policies that `pai-scheduler simulate` tries one after the other, in place of the cluster file's orders.
+
+#: Who came first is first.
+FIFO = "fifo"
+#: What a policy is that is only named, and cannot do without a number.
+_USUAL = {"shorterFirst": 10, "fairShare": {"halfLifeHours": 168}}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """An order for all virtual clusters. `name`: as it was written; `order` None: as the file has them."""
+
+    name: str
+    order: Order | None = None
+
+    def applied(self, clusters: Iterable[VirtualCluster]) -> list[VirtualCluster]:
+        """Return the virtual clusters with this order."""
+        if self.order is None:
+            return list(clusters)
+        return [replace(cluster, **self.order._asdict()) for cluster in clusters]
+
+
+def read_policy(text: str) -> Policy:
+    """Read a policy: `fifo`, a field of the cluster file by its name, or with a value; StartError.
+
+    A value is YAML as in the cluster file: `leastAttained: {gpuHours: [1, 10]}`.
+    """
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError:
+        document = None
+    if document == FIFO:
+        return Policy(text, Order())
+    if isinstance(document, str) and document in ORDERS:
+        document = {document: _USUAL.get(document, {})}
+    try:
+        fields = read_mapping(document, "", ORDERS)
+        order = read_order(fields, "")
+        if order == Order():
+            raise DefinitionError("", msg("It says nothing."))
+    except DefinitionError as error:
+        raise StartError(
+            msg(
+                "{policy} is no policy: {reason} Say fifo or one of {known}, also with a value as in the "
+                "cluster file.",
+                policy=text,
+                reason=f"{error.path.lstrip('.')}: {error.message}" if error.path else error.message,
+                known=", ".join(ORDERS),
+            )
+        ) from error
+    return Policy(text, order)
+
+
+# `pai-scheduler simulate`: what the scheduler makes of recorded jobs on the machines of a cluster file.
 
 _GZIP = b"\x1f\x8b"
 #: What a declared node may leave to the engine, and what a task asks of it.
@@ -80,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(measure(replayed), seconds)
         if options.estimates:
-            _print_accuracy(accuracy.Accuracy.of(replayed.jobs))
+            _print_accuracy(simulation.Accuracy.of(replayed.jobs))
     return 0
 
 
@@ -141,7 +212,7 @@ def _document(replayed: Replay, options: argparse.Namespace) -> dict[str, Any]:
         allocated = allocations(replayed).items()
         found["allocatedPercent"] = {str(asked): round(taken, 3) for asked, taken in allocated}
     if options.estimates:
-        found["estimates"] = accuracy.document(accuracy.Accuracy.of(replayed.jobs))
+        found["estimates"] = simulation.document(simulation.Accuracy.of(replayed.jobs))
     return found
 
 
@@ -293,7 +364,7 @@ def _print_row(name: str, fared: Fared, width: int = 22, more: str = "") -> None
     print(f"{name:<{width}}{fared.jobs:>9,}  {times}{more}")
 
 
-def _print_accuracy(found: accuracy.Accuracy) -> None:
+def _print_accuracy(found: simulation.Accuracy) -> None:
     def share(part: int, whole: int) -> str:
         return f"{100 * part / whole if whole else 0:.1f} %"
 

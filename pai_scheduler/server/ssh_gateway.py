@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.models import SshGateway
-from pai_scheduler.ssh.gateway.settings import GatewaySettings
+from pai_scheduler.ssh.gateway.protocol import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor, PortTakenError
-from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.ssh.keys import JobKeys
 
 from .startup import MOST_PROCESSES, check_range, is_loopback
 

@@ -1,9 +1,11 @@
-"""Opens what a scheduler needs before it can start: its port and its database."""
+"""What a scheduler needs before it can start: configuration, port, database."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import errno
+import getpass
 import ipaddress
 import logging
 import socket
@@ -12,11 +14,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
+import yaml
 from sqlalchemy.exc import ArgumentError
 from tornado.netutil import bind_sockets
 
+from pai_scheduler.cluster.config_fields import DefinitionError
+from pai_scheduler.cluster.definition import Definition, parse_definition
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import Message, msg
+from pai_scheduler.storage.factory import choose_storage
+from pai_scheduler.storage.paths import StorageError
+from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.database import Trouble
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import DATABASE_FILE, EmptyDatabaseError, Store, StoreError
@@ -30,6 +38,65 @@ from .data_folder import (
     earlier_life,
     refuse_other_kind,
 )
+
+# Says in a sentence why a YAML file of an administrator cannot be read.
+
+#: What reading such a file raises; ValueError: text that is not UTF-8, a date that there is not (2026-13-01).
+UNREADABLE = (OSError, ValueError, yaml.YAMLError)
+
+
+def explain(error: OSError | ValueError | yaml.YAMLError) -> Message | str:
+    """Return what is wrong, with the place where it is known."""
+    match error:
+        case OSError():
+            return error.strerror or str(error)
+        case UnicodeDecodeError():
+            return msg("it is not UTF-8 text")
+        case yaml.MarkedYAMLError():
+            mark = error.problem_mark
+            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+            return msg(
+                "line {line}, column {column}: {problem}", line=line, column=column, problem=error.problem
+            )
+    return str(error)
+
+
+# Reads what an administrator has written: the cluster file, and where the storage is.
+
+#: The folder of users' files in the data folder, where no storage is named.
+STORAGE_FOLDER = "storage"
+
+
+def read_cluster(path: Path) -> Definition:
+    """Read a cluster file; StartError with file and place where it is wrong."""
+    try:
+        return parse_definition(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except UNREADABLE as error:
+        reason: object = explain(error)
+    except DefinitionError as error:
+        reason = msg("{path}: {reason}", path=error.path, reason=error.message)
+    raise StartError(msg("The cluster file {file} cannot be used: {reason}", file=path, reason=reason))
+
+
+def make_storage(options: argparse.Namespace, data_dir: Path) -> Storage:
+    """Return the storage that the options name, which is not started; StartError."""
+    try:
+        return choose_storage(
+            options.storage,
+            data_dir / STORAGE_FOLDER,
+            account=storage_account(options),
+            kerberos=options.storage_kerberos,
+        )
+    except StorageError as error:
+        raise StartError(msg("The storage cannot be used: {reason}", reason=error.message)) from error
+
+
+def storage_account(options: argparse.Namespace) -> str:
+    """Return as whom an HDFS knows the scheduler."""
+    return options.storage_user or getpass.getuser()
+
+
+# Opens what a scheduler needs before it can start: its port and its database.
 
 #: Seconds that the look for damage may take from a start.
 CHECK_SECONDS = 10.0

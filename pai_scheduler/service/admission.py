@@ -1,10 +1,12 @@
-"""Which jobs are taken: valid, under a name that is free, where the caller may, within the limits."""
+"""Admission of jobs: valid, under a name that is free, where the caller may, within the limits."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,13 +35,86 @@ from pai_scheduler.store.store import Store
 
 from .current_cluster import CurrentCluster
 from .dependencies import JobDependencies
-from .disk_room import DiskRoom
+from .health import DiskRoom
 from .input_permissions import find_missing, find_refused
-from .job_ids import JobIds
 from .notifications import Notifications
 from .reader import Reader
-from .taken_names import TakenNames
 from .writer import Writer
+
+# Makes the ids of jobs: 80 bits, in letters and digits that stand in every kind of name.
+#
+# They rise with time, so the rows of new jobs stand side by side in the database's indexes however many
+# there are: with ids by chance each submit would change pages of its own.
+
+#: Bits of the time (ms since the epoch, enough until 2109) and of what chance adds, with which no two
+#: schedulers, nor two lives of one, come to the same.
+_TIME_BITS, _CHANCE_BITS = 42, 38
+#: of what is added where another id was made in the same ms
+_STEP_BITS = 16
+
+
+class JobIds:
+    """Makes ids of which each is higher than those before, in the order of their texts too."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def new(self, now: int) -> str:
+        """Make an id at `now` (ms since the epoch); where that is not later than before, it is higher too."""
+        number = (now % (1 << _TIME_BITS)) << _CHANCE_BITS | secrets.randbits(_CHANCE_BITS)
+        if number <= self._last:
+            number = self._last + 1 + secrets.randbits(_STEP_BITS)
+        self._last = number
+        whole = number.to_bytes((_TIME_BITS + _CHANCE_BITS) // 8, "big")
+        return base64.b32hexencode(whole).decode("ascii").lower()
+
+
+# Which names of jobs may be taken, in memory: most submits need not ask the database then.
+#
+# A Bloom filter: of a free name it may say that it may be taken (then the database is asked, as for every
+# name that is), of a taken one never that it is free. Names are never removed. Beyond ten million the
+# database is asked more and more often, as it was for each before.
+
+#: Bits (4 MiB), and how many of them stand for a name: of a million names, one in 6,000 others is asked for.
+_BITS = 1 << 25
+_PROBES = 4
+
+
+class TakenNames:
+    """Names by user. As long as `complete` is false, each may be taken."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray(_BITS // 8)
+        #: whether the names that the database had at the start are all here
+        self.complete = False
+
+    def add(self, user: str, name: str) -> None:
+        """Know that a user's job has this name."""
+        for byte, mask in _places(user, name):
+            self._bits[byte] |= mask
+
+    def add_all(self, names: Iterable[tuple[str, str]]) -> None:
+        """Know the names of all jobs that there are; others may be added meanwhile."""
+        for user, name in names:
+            self.add(user, name)
+        self.complete = True
+
+    def may_be_taken(self, user: str, name: str) -> bool:
+        """Return whether a user may have a job of this name; False: there is none."""
+        return not self.complete or all(self._bits[byte] & mask for byte, mask in _places(user, name))
+
+
+def _places(user: str, name: str) -> Iterator[tuple[int, int]]:
+    # (seeded anew in each process, so that nobody chooses names that fall together)
+    number = hash((user, name))
+    step = (number >> 32) | 1
+    for _ in range(_PROBES):
+        place = number & (_BITS - 1)
+        yield place >> 3, 1 << (place & 7)
+        number += step
+
+
+# Which jobs are taken: valid, under a name that is free, where the caller may, within the limits.
 
 _log = logging.getLogger(__name__)
 

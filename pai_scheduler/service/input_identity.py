@@ -16,7 +16,7 @@ from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.paths import StorageNames
 from pai_scheduler.storage.protocol import Storage
 
-from .tokens import JobTokens
+from .credentials import JobTokens
 
 #: Finds a user by name, with groups; None where there is none (any more). It may refuse (RequestError).
 FindUser = Callable[[str], Awaitable[Principal | None]]

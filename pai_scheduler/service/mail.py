@@ -22,7 +22,7 @@ from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.message_documents import read_message
 from pai_scheduler.job.spec import is_address
 
-from .channel import UndeliveredError, delivery_id
+from .notifications import UndeliveredError, delivery_id
 
 #: Seconds for one mail, from the connection to the server's last answer.
 _TIMEOUT = 30.0

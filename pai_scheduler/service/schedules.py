@@ -1,10 +1,11 @@
-"""The schedules: jobs that run again and again, in their owner's name and with the rights of then."""
+"""Schedules: jobs that run again and again, in their owner's name and with the rights of then."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -23,6 +24,7 @@ from pai_scheduler.job.schedule import (
     next_time,
     run_name,
 )
+from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validation import SpecError
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import (
@@ -32,14 +34,43 @@ from pai_scheduler.rest.errors import (
     no_schedule,
     too_many_schedules,
 )
-from pai_scheduler.storage.files import Files
+from pai_scheduler.storage.files import Files, home
 from pai_scheduler.storage.paths import StorageError, StoragePath
 from pai_scheduler.store.store import Store
 
 from .admission import Admission
 from .reader import Reader
-from .schedule_folders import is_needed, uploaded_folder
 from .writer import Writer
+
+# The files that JupyterLab uploads for a schedule: they go with it, unless somebody needs them.
+
+#: Where they are, and how they are called: a name, and what makes it new (`client/storage/code.py`).
+_CODE = re.compile(r"\$PAI_DEFAULT_FS_URI/\$PAI_USER_NAME/schedules/([A-Za-z0-9._~-]+_[0-9a-f]{8})/?")
+
+
+def uploaded_folder(user: str, config: Mapping[str, Any]) -> StoragePath | None:
+    """Return where the files of a schedule's job are that were uploaded for it alone; None: there are none.
+
+    Only JupyterLab writes `extras.run` beside such a folder: what people have put somewhere themselves stays.
+    """
+    extras, code = config.get("extras"), config.get("codeDir")
+    if not (isinstance(extras, Mapping) and "run" in extras and isinstance(code, str)):
+        return None
+    found = _CODE.fullmatch(code)
+    return StoragePath((*home(user).parts, "schedules", found[1])) if found else None
+
+
+def is_needed(folder: StoragePath, jobs: Iterable[JobSpec], schedules: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a job that has not ended, or another schedule, has anything from a folder."""
+    name = folder.parts[-1]
+    for spec in jobs:
+        places = (spec.code_dir, spec.data_dir, *(mount.source for mount in spec.mounts))
+        if any(name in place for place in places):
+            return True
+    return any(name in str(config) for config in schedules)
+
+
+# The schedules: jobs that run again and again, in their owner's name and with the rights of then.
 
 _log = logging.getLogger(__name__)
 

@@ -20,33 +20,28 @@ from pai_scheduler.monitoring.cluster_usage import ClusterUsage
 from pai_scheduler.monitoring.meters import Meters
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import no_ssh_authorization, no_storage
-from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.ssh.keys import JobKeys
 from pai_scheduler.storage.files import Files
 from pai_scheduler.store.store import Store, StoreError
 
 from .admission import Admission
-from .changes import Changes
-from .clock_keeper import Timekeeper
 from .current_cluster import CurrentCluster
 from .dependencies import JobDependencies
-from .disk_room import DiskRoom
-from .engine_events import EngineEvents
-from .health import Health
+from .engine_watcher import EngineEvents, Timekeeper
+from .event_stream import Changes, JobEvents
+from .health import DiskRoom, Health
 from .input_identity import JobIdentities, storage_uris
 from .inputs import JobInputs
-from .job_events import JobEvents
-from .jobs import Jobs
+from .jobs import Jobs, Tasks
 from .launcher import Launcher
 from .maintenance import MaintenancePlan
 from .nodes import Nodes
-from .notifications import Notifications
+from .notifications import Notifications, Sender
 from .queues import Queues
 from .reader import Reader
 from .schedules import FindUser, Schedules
-from .sender import Sender
 from .ssh_access import SshAuthorization
 from .ssh_key_storage import KeyFiles
-from .tasks import Tasks
 from .virtual_clusters import VirtualClusters
 from .writer import Committed, Writer
 

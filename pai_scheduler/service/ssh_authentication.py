@@ -1,24 +1,202 @@
-"""Who logs in for SSH, by which proof, and whether that is still good."""
+"""Authentication for SSH: who logs in, by which proof, and which task a login name means."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pai_scheduler.core.model import Job
-from pai_scheduler.i18n import msg
+from pai_scheduler.core.model import Job, State, Task
+from pai_scheduler.i18n import Message, msg
+from pai_scheduler.job.validation import SpecError
 from pai_scheduler.principal import Principal
-from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.login_name import LoginName, readings
-from pai_scheduler.ssh.keys.public_key import PublicKey, PublicKeyError
-from pai_scheduler.ssh.keys.session_token import SessionToken
+from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters, no_task
+from pai_scheduler.ssh.keys import JobKeys
+from pai_scheduler.ssh.login import LoginName, SessionToken, readings
+from pai_scheduler.ssh.public_key import PublicKey, PublicKeyError
+from pai_scheduler.store.store import Store
 
-from .ssh_public_keys import PublicKeys
-from .ssh_task_choice import named
+from .reader import Reader
+from .writer import Writer
+
+# The public keys that users register: such a key opens all of that user's tasks.
+
+_log = logging.getLogger(__name__)
+
+#: public keys that one user may register
+_MOST_KEYS = 50
+
+
+class PublicKeys:
+    """The registered keys. `clock` gives ms since the epoch."""
+
+    def __init__(self, store: Store, reader: Reader, writer: Writer, clock: Callable[[], int]) -> None:
+        self._store, self._reader, self._writer, self._now = store, reader, writer, clock
+
+    async def has(self, user: str, fingerprint: str) -> bool:
+        """Return whether a user registered a key."""
+        return await self._reader.read(self._store.has_public_key, user, fingerprint)
+
+    async def list(self, principal: Principal, user: str) -> Sequence[tuple[PublicKey, int]]:
+        """List the public keys that a user registered, and when (ms since the epoch)."""
+        _check(principal, user)
+        return await self._reader.read(self._store.public_keys, user)
+
+    async def add(self, principal: Principal, user: str, line: str) -> tuple[PublicKey, int]:
+        """Register a public key, durably: it opens every task of the user's from now on.
+
+        Gives it and when it was registered first. RequestError: it is none, or there are too many.
+        """
+        _check(principal, user)
+        try:
+            key = PublicKey.parse(line)
+        except PublicKeyError as error:
+            raise invalid_parameters(error.message, [SpecError("$.key", error.message)]) from error
+        added = await self._writer.keep(self._store.add_public_key, user, key, self._now(), _MOST_KEYS)
+        if added is None:
+            text = msg("There may be {most} public keys at most: remove one first.", most=_MOST_KEYS)
+            raise RequestError(429, "TooManyKeysError", text)
+        _log.info(
+            "a public key was registered", extra={"user": user, "by": principal.name, "key": key.fingerprint}
+        )
+        return key, added
+
+    async def remove(self, principal: Principal, user: str, fingerprint: str) -> None:
+        """Forget a public key, durably: who logged in with it opens nothing more. RequestError: none such."""
+        _check(principal, user)
+        if not await self._writer.keep(self._store.remove_public_key, user, fingerprint):
+            text = msg("User {user} has no public key {fingerprint}.", user=user, fingerprint=fingerprint)
+            raise RequestError(404, "NoPublicKeyError", text)
+        _log.info("a public key was removed", extra={"user": user, "by": principal.name, "key": fingerprint})
+
+
+def _check(principal: Principal, user: str) -> None:
+    if not principal.may_act_for(user):
+        raise forbidden(msg("Only an administrator may see and change the keys of user {user}.", user=user))
+
+
+# Which job and which of its tasks a login name means, among those that the person may see.
+
+#: what the person's default notebook server, which has no name in JupyterHub, is called
+DEFAULT_SERVER = "notebook"
+#: names that a refusal lists
+_MOST_LISTED = 10
+
+
+def named(jobs: Iterable[Job], name: str) -> Job | None:
+    """Find a job by its name or its server's name in JupyterHub; the newest where several have it."""
+    found = list(jobs)
+    server = "" if name == DEFAULT_SERVER else name
+    for fits in (lambda job: job.name == name, lambda job: _server(job) == server):
+        if fitting := [job for job in found if fits(job)]:
+            return max(fitting, key=lambda job: (job.created, job.order))
+    return None
+
+
+def choose(
+    names: Sequence[LoginName], jobs: Iterable[Job], waiting: Callable[[Job], Message | None]
+) -> tuple[Job, Task]:
+    """Choose among `jobs` the one that a login name means in one of its readings, and the task.
+
+    RequestError: none is meant (404), several are, or it does not run (409). `waiting` says why a job waits.
+    """
+    live = [job for job in jobs if not job.is_decided]
+    refusal = None
+    for name in names:
+        theirs = [job for job in live if job.user == name.user]
+        try:
+            job = _job(name, theirs)
+        except RequestError as error:
+            refusal = refusal or error
+        else:
+            return job, _task(job, name.task, waiting)
+    raise refusal or RequestError(404, "NoJobError", msg("This names no task."))
+
+
+def running(job: Job) -> list[Task]:
+    """List the tasks of a job that can be entered, in the order of its roles."""
+    if job.attempt is None or not job.attempt.tasks:
+        return []
+    return [task for task in job.in_gang_order(job.attempt) if _runs(task)]
+
+
+def _job(name: LoginName, theirs: Sequence[Job]) -> Job:
+    if name.job:
+        job = named(theirs, name.job)
+        if job is None:
+            text = msg(
+                "No job {name} of user {user} runs. {there}",
+                name=name.job,
+                user=name.user,
+                there=_there(theirs),
+            )
+            raise RequestError(404, "NoJobError", text)
+        return job
+    there = [job for job in theirs if running(job)]
+    if not there:
+        raise RequestError(404, "NoJobError", msg("No job of user {user} runs.", user=name.user))
+    if len(there) > 1:
+        text = msg("Several jobs run: log in as one of {names}.", names=_listed(_logins(there)))
+        raise RequestError(409, "ConflictJobError", text)
+    return there[0]
+
+
+def _task(job: Job, hostname: str, waiting: Callable[[Job], Message | None]) -> Task:
+    if hostname:
+        tasks = job.attempt.tasks.values() if job.attempt else ()
+        known = {f"{role.name}-{index}" for role in job.spec.task_roles for index in range(role.task_number)}
+        if hostname not in known:
+            raise no_task(job.spec, hostname)
+        for task in tasks:
+            if task.ref.hostname == hostname and _runs(task):
+                return task
+            if task.ref.hostname == hostname and task.state.ended:
+                text = msg("Task {task} of job {name} has ended.", task=hostname, name=job.name)
+                raise RequestError(409, "ConflictJobError", text)
+    there = running(job)
+    if hostname or (job.state is State.WAITING and not there):
+        reason = waiting(job) or msg("Its tasks are being started.")
+        text = msg("Job {name} does not run yet. {reason}", name=job.name, reason=reason)
+        raise RequestError(409, "ConflictJobError", text)
+    if not there:
+        raise RequestError(409, "ConflictJobError", msg("No task of job {name} runs.", name=job.name))
+    if len(there) > 1:
+        names = _listed(str(LoginName(job.user, job.name, task.ref.hostname)) for task in there)
+        text = msg("Job {name} has several tasks: log in as one of {names}.", name=job.name, names=names)
+        raise RequestError(409, "ConflictJobError", text)
+    return there[0]
+
+
+def _runs(task: Task) -> bool:
+    return task.started is not None and not task.state.ended and not task.killing
+
+
+def _server(job: Job) -> str | None:
+    session = job.spec.extras.get("session")
+    name = session.get("server") if isinstance(session, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _there(jobs: Sequence[Job]) -> Message:
+    there = [job for job in jobs if running(job)]
+    if not there:
+        return msg("There is none.")
+    return msg("There are: {names}.", names=_listed(job.name for job in there))
+
+
+def _logins(jobs: Iterable[Job]) -> list[str]:
+    return [str(LoginName(job.user, job.name)) for job in jobs]
+
+
+def _listed(names: Iterable[str]) -> str:
+    found = list(names)
+    return ", ".join(found[:_MOST_LISTED]) + (" …" if len(found) > _MOST_LISTED else "")
+
+
+# Who logs in for SSH, by which proof, and whether that is still good.
 
 #: Characters of the longest login name that is looked at: a user, a job, a role and an index.
 _LONGEST_LOGIN = 1000

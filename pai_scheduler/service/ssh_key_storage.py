@@ -12,8 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from pai_scheduler.core.model import Job
-from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.key_files import job_folder, key_folder, key_name
+from pai_scheduler.ssh.keys import JobKeys, job_folder, key_folder, key_name
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 

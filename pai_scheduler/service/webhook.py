@@ -20,7 +20,7 @@ from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.message_documents import read_message
 
-from .channel import UndeliveredError, delivery_id
+from .notifications import UndeliveredError, delivery_id
 
 #: Seconds for all of one request; a receiver that needs longer is asked again later.
 _TIMEOUT = 10.0

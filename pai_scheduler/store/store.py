@@ -17,7 +17,7 @@ from pai_scheduler.cluster.node import Closing
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, State, SubState
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.ssh.keys.public_key import PublicKey
+from pai_scheduler.ssh.public_key import PublicKey
 
 from . import rows
 from .commit import Outbox, write_outcome

@@ -21,9 +21,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_scheduler.ssh.gateway.settings import GatewaySettings
+from pai_scheduler.ssh.gateway.protocol import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
-from pai_scheduler.ssh.keys.job_keys import KeyPair
+from pai_scheduler.ssh.keys import KeyPair
 from tests.benchmarks.transfer import make_file
 from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer, write_key
 

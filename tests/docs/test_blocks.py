@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from docs.generate.command_lines import facts as documented_commands
-from pai_scheduler.client.cli.arguments import make_parser as pai_parser
+from pai_scheduler.client.cli.parser import make_parser as pai_parser
 from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.job.json_text import loads_jsonc
 from pai_scheduler.job.validation import validate

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
 
-from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.ssh.keys import JobKeys
 from tests.testbed.docker import bridge_address
 
 from .ssh_house import PATIENCE, PORT, House, eventually, run, web_job

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from pai_scheduler.ssh.gateway.settings import GatewaySettings
+from pai_scheduler.ssh.gateway.protocol import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
-from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.ssh.keys import JobKeys
 from tests.testbed.fixtures import provide
 from tests.testbed.machine import apt_install, as_root, locked
 

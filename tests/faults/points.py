@@ -37,8 +37,7 @@ from pai_scheduler.engine.process.spawner import Spawner
 from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import Gang, Launch
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.service.input_cache import FolderCache
-from pai_scheduler.service.inputs import JobInputs
+from pai_scheduler.service.inputs import FolderCache, JobInputs
 from pai_scheduler.service.launcher import Launcher
 from pai_scheduler.service.service import Service
 from pai_scheduler.store.store import Store

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page, Route, expect
 
-from pai_scheduler.client.storage.client import FilesClient
-from pai_scheduler.client.storage.errors import FilesError
+from pai_scheduler.client.storage.client import FilesClient, FilesError
 from tests.labextension.conftest import ARTEFACTS
 from tests.testbed.scheduler import RunningScheduler
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from pai_scheduler.client.storage.models import FileInfo
+from pai_scheduler.client.storage.client import FileInfo
 
 from ..language import Language
 from .paths import quoted

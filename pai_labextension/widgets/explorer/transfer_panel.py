@@ -9,9 +9,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.client.storage.client import FileInfo, FilesClient
 from pai_scheduler.client.storage.download import download
-from pai_scheduler.client.storage.models import FileInfo
 from pai_scheduler.client.storage.transfer import LocalFileError, Tell, TransferResult, amount
 from pai_scheduler.client.storage.upload import upload
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.client.storage.client import FilesClient, plain
-from pai_scheduler.client.storage.models import FileInfo
+from pai_scheduler.client.storage.client import FileInfo, FilesClient, plain
 from pai_scheduler.client.storage.transfer import amount
 
 from ..background import Background, at_home

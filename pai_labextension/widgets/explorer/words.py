@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pai_scheduler.client.rest import ApiError, UnreachableError
-from pai_scheduler.client.storage.errors import FilesError
+from pai_scheduler.client.storage.client import FilesError
 from pai_scheduler.client.storage.transfer import LocalFileError
 
 from ..language import Language

@@ -25,11 +25,10 @@ from pai_scheduler.i18n import Message, msg
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
 
-from .parameters import Parameters
-from .request import TRANSFERS, scope_of
+from .request import TRANSFERS, Parameters, scope_of
 
 if TYPE_CHECKING:
-    from pai_scheduler.api.base_handlers import HandlerContext
+    from pai_scheduler.api.base import HandlerContext
 
 #: More bytes than were read of a body before its request was understood.
 _ALL = 1 << 30

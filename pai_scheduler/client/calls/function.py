@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
+import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -13,18 +14,41 @@ from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from pai_scheduler.client.blocking import Conversation, start
-from pai_scheduler.i18n import msg
+from pai_scheduler.i18n import choose_locale, msg
 from pai_scheduler.job.dependencies import read_entries
 
 from .demand import Demand
 from .errors import NotSendableError
-from .job import Change, Task, run_job
-from .language import default_locale
-from .outcome import Outcome
+from .job import Change, Outcome, Task, run_job
 from .output import OutputWriter
 from .packing import pack_function
 from .session import Access
 from .sweep import Sweep
+
+# In which language a remote function tells what happens, unless it is told one.
+
+
+def environment_locale() -> str:
+    """Choose the language by the environment: PAI_LOCALE, then as POSIX has it."""
+    names = ("PAI_LOCALE", "LC_ALL", "LC_MESSAGES", "LANG")
+    return choose_locale(next(filter(None, (os.environ.get(name) for name in names)), ""))
+
+
+_source: Callable[[], str] = environment_locale
+
+
+def default_locale() -> str:
+    """Return the reader's language: "en" or "zh_CN"."""
+    return _source()
+
+
+def use_locale_of(source: Callable[[], str]) -> None:
+    """Have `source` say the language from now on: JupyterLab knows more about its reader than we do."""
+    global _source
+    _source = source
+
+
+# `remote`: a function that runs as a job of the cluster each time it is called.
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,4 +1,4 @@
-"""Makes of a function and its arguments, or of a cell and its variables, the program that a job runs."""
+"""Packing of a function and its arguments, or of a cell, as the program of a job; its tracebacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import json
 import linecache
 import sys
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,63 @@ from pai_scheduler.i18n import msg
 
 from . import runner
 from .errors import NotSendableError
+
+# Takes the traceback of an exception that will be raised here out of what its task writes.
+
+#: With which lines a traceback begins.
+_BEGINNINGS = ("Traceback (most recent call last)", "  + Exception Group Traceback (most recent call last)")
+
+
+class TracebackTaker:
+    """Passes on what a task writes, but for the traceback that it sent back before it wrote it.
+
+    `sent`: returns that traceback, empty where none has come yet. It is asked only when one may begin.
+    """
+
+    def __init__(self, sent: Callable[[], Awaitable[str]]) -> None:
+        self._sent = sent
+        self._expected = self._held = ""
+        #: The traceback, once all of it has been written.
+        self.taken = ""
+
+    async def pass_on(self, text: str) -> str:
+        """Return what of the text so far is no part of the traceback."""
+        if self.taken:
+            return text
+        self._held += text
+        if not self._expected and _may_begin(self._held):
+            self._expected = await self._sent()
+        if not self._expected:
+            return self._release(len(self._held))
+        before, found, after = self._held.partition(self._expected)
+        if found:
+            self.taken, self._held = found, ""
+            return before + after
+        return self._release(_overlap(self._held, self._expected))
+
+    def rest(self) -> str:
+        """Return what is still held when the task writes no more."""
+        return self._release(len(self._held))
+
+    def _release(self, length: int) -> str:
+        released, self._held = self._held[:length], self._held[length:]
+        return released
+
+
+def _may_begin(text: str) -> bool:
+    last = text.rpartition("\n")[2]
+    return any(beginning in text or (last and beginning.startswith(last)) for beginning in _BEGINNINGS)
+
+
+def _overlap(text: str, expected: str) -> int:
+    """Return where in the text the expected one may have begun; its length where it has not."""
+    at = max(0, len(text) - len(expected))
+    while not expected.startswith(text[at:]):
+        at += 1
+    return at
+
+
+# Makes of a function and its arguments, or of a cell and its variables, the program that a job runs.
 
 #: Our own files within the code: a program that Python runs as it is.
 PROGRAM = ".pai-call.zip"

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.client.storage.client import FilesClient
-from pai_scheduler.client.storage.errors import FilesError
+from pai_scheduler.client.storage.client import FilesClient, FilesError
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.models import JobEvent
 

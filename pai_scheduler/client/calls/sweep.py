@@ -13,9 +13,8 @@ from typing import Any, Generic, TypeVar
 from pai_scheduler.client.blocking import start
 from pai_scheduler.i18n import msg
 
-from .job import Change
-from .outcome import Outcome
-from .progress import JobProgress
+from .job import Change, Outcome
+from .output import JobProgress
 
 R = TypeVar("R")
 #: Seconds between two looks of the bar.

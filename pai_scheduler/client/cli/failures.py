@@ -5,13 +5,12 @@ from __future__ import annotations
 from pai_scheduler.client.rest import ApiError, UnreachableError
 from pai_scheduler.client.ssh.connection import RemoteError, UnreachableGatewayError
 from pai_scheduler.client.ssh.sftp import RemoteFileError
+from pai_scheduler.client.storage.client import FilesError
 from pai_scheduler.client.storage.code import CodeError, SubmitRefusedError
-from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.client.storage.transfer import LocalFileError
 from pai_scheduler.i18n import msg
 
-from .files import FileError
-from .session import REFUSED, complain
+from .session import REFUSED, FileError, complain
 
 USAGE, UNREACHABLE = 2, 3
 #: What a command raises where something is not as it should be; everything else is our mistake.

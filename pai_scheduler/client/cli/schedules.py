@@ -12,9 +12,7 @@ from pai_scheduler.rest.schedules import (
     ScheduleRun,
 )
 
-from .files import read_job_file
-from .session import OK, CliSession
-from .tables import moment, pairs, printable_lines, table
+from .session import OK, CliSession, moment, pairs, printable_lines, read_job_file, table
 
 
 async def list_(session: CliSession, *, user: str | None) -> int:

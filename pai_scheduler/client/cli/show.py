@@ -6,13 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from pai_scheduler.client.forecast_words import about_so_long, start_in_words
+from pai_scheduler.client.rest import about_so_long, start_in_words
 from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.job.exit_codes import shown_name
 from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
 from pai_scheduler.rest.models import JobDetail, JobLink, JobSummary, TaskStatus, Validation
 
-from .tables import duration, moment, pairs, table
+from .session import duration, moment, pairs, table
 
 #: So many jobs are named that wait for one, or that one waits for.
 _SHOWN_LINKS = 10

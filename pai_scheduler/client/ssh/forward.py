@@ -12,8 +12,7 @@ import asyncssh
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.i18n import Message, msg
 
-from .connection import RemoteError, UnreachableGatewayError
-from .shared_connection import SharedConnection
+from .connection import RemoteError, SharedConnection, UnreachableGatewayError
 
 #: The task's own machine, as it calls it; its server lets nobody go further than its job.
 _THERE = "localhost"

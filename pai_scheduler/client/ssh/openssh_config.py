@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pai_scheduler.ssh.keys.login_name import LoginName
+from pai_scheduler.ssh.login import LoginName
 
 #: The name by which the gateway is known, whatever address it has.
 HOST_KEY_ALIAS = "pai-gateway"

@@ -13,7 +13,7 @@ import asyncssh
 
 from pai_scheduler.i18n import Message, msg
 
-from .shared_connection import OpenConnection, SharedConnection
+from .connection import OpenConnection, SharedConnection
 
 #: How much of a shell's output is kept, in characters, and how much a viewer gets at once.
 KEPT, _PIECE = 256 * 1024, 64 * 1024

@@ -1,29 +1,152 @@
-"""One typed, asynchronous client of the scheduler's WebHDFS: the command line, widgets and Lab use it.
-
-What it asks is Hadoop's "WebHDFS REST API", and what the scheduler has beside it (COPY, ARCHIVE, `limit`, and
-APPEND at an `offset`).
-Every request has `data=true`: the scheduler then answers with the data itself, without a redirect.
-"""
+"""The typed, asynchronous client of the scheduler's WebHDFS."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
 import httpx
 
-from pai_scheduler.client.connections import Connections
+from pai_scheduler.client.http import Connections, trusted_by
 from pai_scheduler.client.rest import UnreachableError
-from pai_scheduler.client.trust import trusted_by
-from pai_scheduler.i18n import msg
+from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.address import DEFAULT_URL
-from pai_scheduler.rest.webhdfs import BooleanAnswer, ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer
+from pai_scheduler.rest.webhdfs import (
+    BooleanAnswer,
+    ContentSummary,
+    DirectoryListing,
+    FileStatus,
+    ListingAnswer,
+    PathAnswer,
+    StatusAnswer,
+    SummaryAnswer,
+)
 
-from .errors import FilesError, raise_for
-from .models import FileInfo, FolderPage, TreeSummary, file_info, folder_page, tree_summary
+# Why the storage did not do something: what WebHDFS answers, and the sentence for people.
+
+
+class FilesError(Exception):
+    """The storage answered, and refused. `exception` is WebHDFS's name for it (`FileNotFoundException`)."""
+
+    def __init__(self, status: int, exception: str, message: Message | str) -> None:
+        super().__init__(str(message))
+        self.status = status
+        self.exception = exception
+        self._message = message
+
+    def in_locale(self, locale: str) -> str:
+        """Return the sentence; what the scheduler wrote is in the language that the client asked for."""
+        return self._message.in_locale(locale) if isinstance(self._message, Message) else self._message
+
+    @property
+    def may_pass(self) -> bool:
+        """Return whether it may go better when it is tried again: the storage is there, but not ready."""
+        return self.status in (429, 502, 503, 504)
+
+    @property
+    def concerns_all(self) -> bool:
+        """Return whether the next file would fare no better: storage not ready or full, token unknown."""
+        return self.may_pass or self.status in (401, 507)
+
+
+def raise_for(response: httpx.Response) -> None:
+    """Raise what an answer says: FilesError, or UnreachableError of a standby."""
+    if not response.is_error:
+        return
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        body = {}
+    refusal = body.get("RemoteException")
+    if not isinstance(refusal, dict):
+        # where the storage was not reached, the scheduler answers as everywhere else
+        refusal = {"exception": body.get("code"), "message": body.get("message")}
+    if "StandbyError" in body.values() or refusal["exception"] == "StandbyException":
+        raise UnreachableError(str(refusal["message"]))
+    raise FilesError(
+        response.status_code,
+        str(refusal.get("exception") or "UnknownError"),
+        str(refusal.get("message") or f"{response.status_code} {response.reason_phrase}"),
+    )
+
+
+# What the storage's client gives of what WebHDFS answers: files and folders, a page of a listing, a tree.
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file or folder. `length` in bytes (0 for a folder), `modified` in ms since the epoch."""
+
+    path: str
+    is_folder: bool
+    length: int
+    modified: int
+    #: nine bits, as of chmod
+    permission: int
+    owner: str
+    group: str
+
+    @property
+    def name(self) -> str:
+        """Return the last part of the path; empty for the root."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPage:
+    """A part of what is in a folder, in the order of names; `remaining`: how many follow."""
+
+    entries: Sequence[FileInfo]
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSummary:
+    """What is in a tree, its own folder counted; `length` in bytes."""
+
+    files: int
+    folders: int
+    length: int
+
+
+def file_info(path: str, status: FileStatus) -> FileInfo:
+    """Read a FileStatus of what is at `path`."""
+    return FileInfo(
+        path=path,
+        is_folder=status["type"] == "DIRECTORY",
+        length=status["length"],
+        modified=status["modificationTime"],
+        permission=int(status["permission"], 8) & 0o777,
+        owner=status["owner"],
+        group=status["group"],
+    )
+
+
+def folder_page(path: str, listing: DirectoryListing) -> FolderPage:
+    """Read a DirectoryListing of the folder at `path`; a file lists as itself."""
+    entries = [
+        file_info(f"{path.rstrip('/')}/{status['pathSuffix']}" if status["pathSuffix"] else path, status)
+        for status in listing["partialListing"]["FileStatuses"]["FileStatus"]
+    ]
+    return FolderPage(entries, listing["remainingEntries"])
+
+
+def tree_summary(summary: ContentSummary) -> TreeSummary:
+    """Read a ContentSummary."""
+    return TreeSummary(summary["fileCount"], summary["directoryCount"], summary["length"])
+
+
+# One typed, asynchronous client of the scheduler's WebHDFS: the command line, widgets and Lab use it.
+#
+# What it asks is Hadoop's "WebHDFS REST API", and what the scheduler has beside it (COPY, ARCHIVE, `limit`,
+# and APPEND at an `offset`). Every request has `data=true`: the scheduler then answers with the data
+# itself, without a redirect.
 
 _ROOT = "/webhdfs/v1"
 #: Entries that are asked for at a time.

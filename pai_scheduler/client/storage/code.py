@@ -16,17 +16,14 @@ from pai_scheduler.job.json_text import loads_jsonc
 from pai_scheduler.job.parse import build_spec, config_of
 from pai_scheduler.rest.models import FieldError
 
-from .client import FilesClient
+from .client import FilesClient, FilesError
 from .code_settings import CodeError as CodeError
 from .code_settings import CodePlan as CodePlan
 from .code_settings import CodeSettings as CodeSettings
 from .code_settings import plan as plan
 from .code_settings import read_settings as read_settings
-from .errors import FilesError
-from .last_upload import UploadRecord, UploadRecords
-from .local_tree import LocalFile
 from .transfer import Tell, TransferResult, side_by_side
-from .upload import is_same, present, upload_files
+from .upload import LocalFile, UploadRecord, UploadRecords, is_same, present, upload_files
 
 _DEFAULT = "$PAI_DEFAULT_FS_URI"
 _LONGEST_NAME = 255

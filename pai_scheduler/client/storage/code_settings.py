@@ -17,8 +17,8 @@ from wcmatch import glob
 from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.job.json_text import JsonTextError, loads_jsonc
 
-from .local_tree import LocalFile, look_through
 from .transfer import LeftOut
+from .upload import LocalFile, look_through
 
 #: MB (10^6 bytes) of code that a job may have; more belongs into its data.
 LARGEST_MB = 200

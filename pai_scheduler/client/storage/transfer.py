@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.i18n import Message
 
-from .errors import FilesError
+from .client import FilesError
 
 #: Files that are transferred at the same time.
 PARALLEL = 4

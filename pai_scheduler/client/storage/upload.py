@@ -1,33 +1,28 @@
-"""Uploads files and folders: several at once, only what changed, and on from where a connection broke.
-
-A file that is not small grows under a name of its own, `.<name>.<fingerprint>.part` beside its place, and
-is put there when it is whole; the browser does the same, so that one may go on with what the other began.
-
-What is confirmed of it is right: each request says where it belongs. What a broken request left at its end
-may have landed late, after another: it is compared with the file before it is gone on with.
-"""
+"""Upload of files and folders: several at once, only what changed, on from where a connection broke."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
+import os
 import stat
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.i18n import msg
 
-from .client import FilesClient
-from .errors import FilesError
-from .local_tree import LocalFile, changed, check_unchanged, look_at, look_through, open_unchanged
-from .models import FileInfo
+from .client import FileInfo, FilesClient, FilesError
 from .transfer import (
     PIECE,
     FileOutcome,
     LeftOut,
+    LocalFileError,
     Tally,
     Tell,
     TransferResult,
@@ -37,6 +32,185 @@ from .transfer import (
     part_prefix,
     side_by_side,
 )
+
+# What there is to upload in a folder of this machine.
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A file; `name`: its path below the folder, with `/`; `length` in bytes, `modified` in ms.
+
+    `mode`: nine bits, as of chmod.
+    """
+
+    path: Path
+    name: str
+    length: int
+    modified: int
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTree:
+    """What is in a folder: files, folders (paths below it), and what cannot go along."""
+
+    files: Sequence[LocalFile]
+    folders: Sequence[str]
+    left_out: Sequence[LeftOut]
+
+
+def look_at(path: Path) -> LocalFile:
+    """Describe one file; LocalFileError where there is none, or none that can be read."""
+    try:
+        return _file(path, path.name, path.stat())
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def open_unchanged(file: LocalFile) -> BinaryIO:
+    """Open a file that must be as it was when it was looked at; LocalFileError."""
+    try:
+        # what has become a pipe since must not hold us up
+        stream = os.fdopen(os.open(file.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
+    except OSError as error:
+        raise unreadable(file.path, error) from None
+    if not is_unchanged(stream, file):
+        stream.close()
+        raise changed(str(file.path))
+    return stream
+
+
+def is_unchanged(stream: BinaryIO, file: LocalFile) -> bool:
+    """Return whether an open file is still as it was when it was looked at."""
+    status = os.fstat(stream.fileno())
+    return (status.st_size, status.st_mtime_ns // 1_000_000) == (file.length, file.modified)
+
+
+def check_unchanged(file: LocalFile) -> None:
+    """Raise LocalFileError where a file is not as it was when it was looked at."""
+    open_unchanged(file).close()
+
+
+def changed(path: str) -> LocalFileError:
+    """Return the error that says that a file did not stay as it was."""
+    return LocalFileError(msg("{path} has changed while it was being copied: copy it again.", path=path))
+
+
+def unreadable(path: Path, error: OSError) -> LocalFileError:
+    """Return the error that says that a file here cannot be read."""
+    return LocalFileError(
+        msg("{file} cannot be read: {reason}.", file=str(path), reason=error.strerror or str(error))
+    )
+
+
+def look_through(root: Path, enters: Callable[[str], bool] = lambda _name: True) -> LocalTree:
+    """Find everything in a folder, in the order of names; of its folders those that `enters` says.
+
+    A link to a file counts as a file. A link to a folder is left out: it may lead out of the tree, or round
+    in a circle. So is what is neither file nor folder.
+    """
+    files: list[LocalFile] = []
+    folders: list[str] = []
+    left_out: list[LeftOut] = []
+
+    def enter(folder: Path, prefix: str) -> None:
+        try:
+            with os.scandir(folder) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
+        except OSError as error:
+            left_out.append(LeftOut(str(folder), unreadable(folder, error).message, failed=True))
+            return
+        for entry in entries:
+            name = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if enters(name):
+                    folders.append(name)
+                    enter(folder / entry.name, f"{name}/")
+                continue
+            try:
+                files.append(_file(folder / entry.name, name, entry.stat()))
+            except LocalFileError as error:
+                left_out.append(LeftOut(entry.path, error.message, failed=False))
+            except OSError as error:
+                reason = unreadable(folder / entry.name, error).message
+                # a link that leads nowhere is no loss
+                left_out.append(LeftOut(entry.path, reason, failed=not entry.is_symlink()))
+
+    enter(root, "")
+    return LocalTree(files, folders, left_out)
+
+
+def _file(path: Path, name: str, status: os.stat_result) -> LocalFile:
+    if stat.S_ISDIR(status.st_mode):
+        raise LocalFileError(
+            msg("{file} is a link to a folder, which is not followed: it is left out.", file=str(path))
+        )
+    if not stat.S_ISREG(status.st_mode):
+        raise LocalFileError(msg("{file} is no ordinary file: it is left out.", file=str(path)))
+    mode = stat.S_IMODE(status.st_mode) & 0o777
+    return LocalFile(path, name, status.st_size, status.st_mtime_ns // 1_000_000, mode)
+
+
+# Remembers in `.pai/last-upload.json` what was uploaded from a folder: next time only changes are sent.
+
+_FILE = Path(".pai", "last-upload.json")
+#: Folders of the storage that are remembered; a job with a name of its own has a new one each time.
+_REMEMBERED = 20
+
+#: A file's length (bytes) and time of change (ms).
+State = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class UploadRecord:
+    """What a folder of the storage has from us: the states of files by their names."""
+
+    folder: str
+    files: Mapping[str, State]
+
+
+class UploadRecords:
+    """The uploads from a folder to the storage at an address, newest first."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self._path = folder / _FILE
+        self._address = address
+
+    def read(self) -> Sequence[UploadRecord]:
+        """Return them; none where there is no record, or none that can be understood."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            kept = json.loads(self._path.read_bytes())
+            if kept["storage"] == self._address:
+                return [_record(item) for item in kept["uploads"]]
+        return []
+
+    def write(self, record: UploadRecord) -> None:
+        """Remember an upload as the last one; where that cannot be written, nothing is remembered."""
+        others = [old for old in self.read() if old.folder != record.folder][: _REMEMBERED - 1]
+        uploads = [{"folder": item.folder, "files": item.files} for item in (record, *others)]
+        fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(exist_ok=True)
+            fresh.write_text(json.dumps({"storage": self._address, "uploads": uploads}, indent=1))
+            fresh.replace(self._path)
+
+
+def _record(item: Mapping[str, object]) -> UploadRecord:
+    files = item["files"]
+    if not isinstance(files, dict):
+        raise TypeError("files")
+    return UploadRecord(
+        str(item["folder"]), {name: (int(state[0]), int(state[1])) for name, state in files.items()}
+    )
+
+
+# Uploads files and folders: several at once, only what changed, and on from where a connection broke.
+#
+# A file that is not small grows under a name of its own, `.<name>.<fingerprint>.part` beside its place, and
+# is put there when it is whole; the browser does the same, so that one may go on with what the other began.
+#
+# What is confirmed of it is right: each request says where it belongs. What a broken request left at its
+# end may have landed late, after another: it is compared with the file before it is gone on with.
 
 #: Bytes of the longest file that is sent whole, in one request.
 SMALL = 4 * 2**20

@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shlex
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import sqlalchemy as sa
 from docker import DockerClient
 from sqlalchemy.exc import SQLAlchemyError
 
+from pai_scheduler.cluster.shared_folders import SharedFolder
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.docker.client import DEFAULT_HOST
 from pai_scheduler.engine.docker.sync_client import ERRORS, docker_client
@@ -24,8 +27,8 @@ from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.engine.swarm.engine import check_manager
 from pai_scheduler.i18n import msg
 from pai_scheduler.server import swarm_nodes
-from pai_scheduler.server.configuration import make_storage, read_cluster
-from pai_scheduler.server.startup import database_url, without_password
+from pai_scheduler.server.shared_folders import find_refusals
+from pai_scheduler.server.startup import database_url, make_storage, read_cluster, without_password
 from pai_scheduler.storage.factory import folder_of
 from pai_scheduler.storage.paths import StorageError, StoragePath
 from pai_scheduler.store.database import open_database
@@ -33,11 +36,95 @@ from pai_scheduler.store.migrate import is_known, revision
 from pai_scheduler.store.store import DATABASE_FILE, StoreError
 from pai_scheduler.store.tables import HEAD
 
-from . import judge
+from . import checks
+from .checks import Agents, look_at_nodes
 from .finding import Finding, Verdict, good, lines, note, wrong
-from .machine_report import look_at_machine
-from .shared_folders import of_shared_folders
-from .swarm import Agents, look_at_nodes
+from .node_probe import look_at_machine
+
+# What the doctor finds of shared folders: what this engine cannot give, and what is not on the machine.
+
+
+def of_shared_folders(
+    folders: Sequence[SharedFolder], engine: str, own: Sequence[Path | None], *, tasks_here: bool
+) -> Iterator[Finding]:
+    """Judge the shared folders of a cluster file. `own`: where the scheduler keeps what is not for everybody.
+
+    `tasks_here`: all tasks run on this machine, so that the folders are to be on it.
+    """
+    refusals = list(find_refusals(folders, engine, own))
+    for refusal in refusals:
+        yield wrong(refusal, msg("The scheduler does not start with it."))
+    on_disk = [folder for folder in folders if folder.source]
+    if refusals or not on_disk:
+        return
+    if not tasks_here:
+        yield note(
+            msg(
+                "Tasks with shared folders ({names}) do not start on a machine that lacks these folders.",
+                names=", ".join(folder.name for folder in on_disk),
+            ),
+            msg(
+                "Look on each machine that runs tasks: {command}",
+                command=f"ls -d {shlex.join(sorted({str(_known_part(folder)) for folder in on_disk}))}",
+            ),
+        )
+        return
+    found = [finding for folder in on_disk if (finding := _on_this_machine(folder)) is not None]
+    yield from found
+    if not found:
+        names = ", ".join(folder.name for folder in on_disk)
+        yield good(msg("The shared folders are on this machine: {names}.", names=names))
+
+
+def _on_this_machine(folder: SharedFolder) -> Finding | None:
+    """Judge one folder of this machine; None: it is there."""
+    place = Path(_known_part(folder))
+    try:
+        mode = place.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return _missing(folder, place)
+    except OSError as error:
+        # Docker's own account is root, whoever asks
+        return note(
+            msg(
+                "This account cannot see whether the shared folder {name} is there: {error}",
+                name=folder.name,
+                error=f"{place}: {error.strerror}",
+            ),
+            msg("Look as root: {command}", command=f"sudo ls -ld {shlex.quote(str(place))}"),
+        )
+    if stat.S_ISDIR(mode):
+        return None
+    return wrong(
+        msg("The shared folder {name} is no folder: {place} is a file.", name=folder.name, place=place),
+        msg("Name a folder as its source in the cluster file."),
+    )
+
+
+def _missing(folder: SharedFolder, place: Path) -> Finding:
+    command = f"sudo mkdir -p {shlex.quote(str(place))}"
+    return wrong(
+        msg("The shared folder {name} has no {place} on this machine.", name=folder.name, place=place),
+        msg(
+            "Mount it or make it ({command}), or correct its source: until then tasks that have it do not "
+            "start.",
+            command=command,
+        ),
+    )
+
+
+def _known_part(folder: SharedFolder) -> PurePosixPath:
+    """Return what is to be there for everybody: the path in front of a name, and of what is made."""
+    place = PurePosixPath(folder.source)
+    fixed = PurePosixPath("/")
+    for part in place.parts[1:]:
+        if "{" in part:
+            return fixed
+        fixed /= part
+    return fixed.parent if folder.create else fixed
+
+
+# `pai-scheduler doctor`: checks what jobs need, on this machine and on every node, and says what to do.
 
 _STORAGE_SECONDS = 20.0
 
@@ -97,7 +184,7 @@ def _here(
         with docker_client(host) as client:
             # a Swarm's nodes are looked at one by one, this one too
             if options.engine == "docker":
-                yield from judge.of_machine(look_at_machine(client, gpu_image=options.agent_image or ""))
+                yield from checks.of_machine(look_at_machine(client, gpu_image=options.agent_image or ""))
                 yield from _homes(client, options.home_gb)
             else:
                 yield from _manager(client, host)
@@ -132,7 +219,7 @@ def _data_folder(data_dir: Path) -> Iterator[Finding]:
     if there != data_dir:
         yield note(msg("There is no data folder {folder} yet.", folder=data_dir))
     usage = shutil.disk_usage(there)
-    yield judge.of_disk(usage.free / 2**30, usage.total / 2**30, str(data_dir))
+    yield checks.of_disk(usage.free / 2**30, usage.total / 2**30, str(data_dir))
 
 
 def _database(data_dir: Path, url: str | None) -> Iterator[Finding]:

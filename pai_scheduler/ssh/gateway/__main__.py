@@ -12,8 +12,8 @@ from functools import partial
 
 from pai_scheduler import logging_config
 
+from .protocol import GatewaySettings
 from .server import Server
-from .settings import GatewaySettings
 
 
 def main() -> int:

@@ -1,22 +1,155 @@
-"""One client who has logged in: which task is theirs, the way to it, what they did there."""
+"""One client who has logged in: the task, the way to it, what is noted of it; throttling of logins."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pai_scheduler.i18n import Message, msg
+from pai_scheduler.rate_limit import GuessThrottle, PerAddressLimit, place
 
-from .audit_queue import AuditQueue
-from .login_throttle import Credential, shown
-from .messages import Kind, LoginAnswer, Note, OpenLogin, TaskTarget
-from .service import ServiceClient, ServiceRefusedError, UnavailableError
+from .protocol import Kind, LoginAnswer, Note, OpenLogin, TaskTarget
+from .service_client import ServiceClient, ServiceRefusedError, UnavailableError
 from .upstream import TaskServerConnection, TaskServerUnreachableError, reach
 
+# Slows down those who guess at the gateway, and says in the log who was refused: a few lines, then a sum.
+
+#: lines in the log for one address and minute; the rest is counted
+_MOST_LINES, _LINES_SECONDS = 5, 60.0
+_MOST_REMEMBERED = 20_000
+_MOST_OF_NAME = 60
+
 _log = logging.getLogger(__name__)
+
+Credential = tuple[str, str, str]
+
+_T = TypeVar("_T")
+
+
+def shown(login: str) -> str:
+    """Return a login name as it may stand in a log, whatever is in it."""
+    text = ascii(login)
+    return text if len(text) <= _MOST_OF_NAME else f"{text[:_MOST_OF_NAME]}…"
+
+
+@dataclass(slots=True)
+class _Lines:
+    since: float
+    count: int = 0
+
+
+class LoginThrottle:
+    """What one process of the gateway remembers of those who tried to log in. `now`: seconds, ever rising."""
+
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, throttle: GuessThrottle | None = None
+    ) -> None:
+        self._now = now
+        self._throttle = throttle or GuessThrottle(now)
+        self._keys = PerAddressLimit()
+        self._lines: OrderedDict[str, _Lines] = OrderedDict()
+
+    async def check(
+        self, peer: str, credential: Credential, ask: Callable[[], Awaitable[_T | None]]
+    ) -> _T | None:
+        """Return what `ask` says of a credential (login name, method, key or token); None: it is wrong."""
+        login, method, secret = credential
+        if method == "password":
+            answer = await self._throttle.check(peer, login, secret, ask)
+        else:
+            # nobody guesses a key, and who has an agent shows many
+            answer = await self._keys.within(place(peer), ask)
+        if answer is None:
+            self.report(peer, f"{method} for {shown(login)}")
+        return answer
+
+    def report(self, peer: str, what: str) -> None:
+        """Log a login that was refused: a few of each place, then how many."""
+        lines = self._lines.setdefault(place(peer), _Lines(self._now()))
+        lines.count += 1
+        if lines.count <= _MOST_LINES:
+            _log.warning("login refused from %s: %s", peer, what)
+        while len(self._lines) > _MOST_REMEMBERED:
+            self._lines.popitem(last=False)
+
+    def sum_up(self) -> None:
+        """Log what was only counted; to be called now and then."""
+        now = self._now()
+        for where, lines in list(self._lines.items()):
+            if now - lines.since >= _LINES_SECONDS:
+                del self._lines[where]
+                if lines.count > _MOST_LINES:
+                    seconds, more = now - lines.since, lines.count - _MOST_LINES
+                    _log.warning("%d more logins refused from %s in %.0f s", more, where, seconds)
+
+
+# Brings the service what is to be noted as job events, in order; nobody waits for it.
+
+#: more than wait while the service is restarted; the oldest are dropped
+_MOST = 10_000
+#: Seconds between two tries while the service is away, and for the last ones when this process ends.
+_AGAIN_SECONDS, _LAST_SECONDS = 2.0, 20.0
+
+
+class AuditQueue:
+    """A queue, and who carries it. `again`: seconds between two tries."""
+
+    def __init__(self, service: ServiceClient, again: float = _AGAIN_SECONDS) -> None:
+        self._service = service
+        self._again = again
+        self._queue: deque[Note] = deque()
+        self._news = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._carrier = asyncio.create_task(self._carry())
+
+    def add(self, note: Note) -> None:
+        """Have something noted as soon as may be."""
+        if len(self._queue) >= _MOST:
+            self._queue.popleft()
+            _log.error("the service has been away for too long: what was opened is not noted any more")
+        self._queue.append(note)
+        self._empty.clear()
+        self._news.set()
+
+    async def close(self, seconds: float = _LAST_SECONDS) -> None:
+        """Wait for the last ones, so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
+        except TimeoutError:
+            _log.error("the service is away: %d notes are lost", len(self._queue))
+        self._carrier.cancel()
+        await asyncio.gather(self._carrier, return_exceptions=True)
+
+    async def _carry(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._queue:
+                note = self._queue[0]
+                if await self._delivered(note) and self._queue and self._queue[0] is note:
+                    self._queue.popleft()
+            self._empty.set()
+
+    async def _delivered(self, note: Note) -> bool:
+        try:
+            await self._service.note(note)
+        except UnavailableError as error:
+            _log.debug("%s", error)
+            await asyncio.sleep(self._again)
+            return False
+        except ServiceRefusedError as error:
+            _log.warning("not noted: %s", error)
+        return True
+
+
+# One client who has logged in: which task is theirs, the way to it, what they did there.
 
 
 class TaskUnreachableError(Exception):

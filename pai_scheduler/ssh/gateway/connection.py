@@ -8,13 +8,12 @@ from typing import Any, Protocol, TypeVar
 
 import asyncssh
 
-from .client_session import ClientSession, TaskUnreachableError
-from .forwarding import NotForwardedError, check_port
-from .login_throttle import Credential
-from .messages import LoginAnswer, TaskTarget
+from .client_session import ClientSession, Credential, TaskUnreachableError
+from .protocol import LoginAnswer, TaskTarget
 from .relay import PACKET_BYTES, ChannelEnd, PeerConnection
 from .session import ClientEnd
-from .upstream import TaskServerConnection
+from .upstream import NotForwardedError, TaskServerConnection, check_port
+from .upstream import check as check_forward
 
 #: how many keys (an agent may hold many) and tokens one connection may try
 _MOST_KEYS, _MOST_TOKENS = 20, 6

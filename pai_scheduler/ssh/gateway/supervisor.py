@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tornado.netutil import bind_sockets
 
-from .settings import GatewaySettings
+from .protocol import GatewaySettings
 
 #: Seconds: the pause after a process that died, at first and at most, and after which one has lasted.
 _FIRST_PAUSE_SECONDS, _MOST_PAUSE_SECONDS, _LASTED_SECONDS = 0.1, 30.0, 60.0

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import asyncssh
 
-from .forwarding import LOOPBACK
-from .messages import TaskTarget
+from .protocol import KEEPALIVE_SECONDS, TaskTarget
 from .relay import PACKET_BYTES, ChannelEnd, PeerConnection
-from .settings import KEEPALIVE_SECONDS
+
+# Which connections may be forwarded: to the task and the tasks of its job, by the names that they have.
+
+_MOST_OF_PORT = 65535
+#: how a listener in the task is asked for, whatever the client said: nobody else is to reach it
+LOOPBACK = "localhost"
+
+
+class NotForwardedError(Exception):
+    """This is not forwarded; the text says why, for the client and the log."""
+
+
+def check_port(port: int, least: int = 1) -> None:
+    """Refuse what is no port."""
+    if not least <= port <= _MOST_OF_PORT:
+        raise NotForwardedError(f"{port} is no port")
+
+
+def check(host: str, allowed: Sequence[str]) -> None:
+    """Refuse every host but those that are named, letter by letter: an address has many spellings."""
+    if host.lower() not in {name.lower() for name in allowed}:
+        shown = ascii(host)[1:-1][:100]
+        raise NotForwardedError(f"connections are forwarded to the task and its job only, not to {shown}")
+
+
+# The connection to a task's own SSH server, over which the channels of one client are passed on.
 
 #: Seconds: until a server that does not answer is given up; for one whose task has just begun to appear.
 _CONNECT_SECONDS, _APPEAR_SECONDS, _AGAIN_SECONDS = 15.0, 5.0, 0.2

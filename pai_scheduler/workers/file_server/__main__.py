@@ -11,7 +11,7 @@ from pai_scheduler import logging_config
 from pai_scheduler.storage.factory import choose_storage
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.paths import StorageNames
-from pai_scheduler.workers.program import run, tell, tell_ended
+from pai_scheduler.workers.protocol import run, tell, tell_ended
 
 from .messages import Settings, report_line
 from .server import FileServer

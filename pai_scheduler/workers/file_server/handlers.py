@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from tornado.http1connection import HTTP1Connection
 from tornado.web import stream_request_body
 
-from pai_scheduler.api.webhdfs.archive import zipped
-from pai_scheduler.api.webhdfs.download import UnsatisfiableError, attachment, entity_tag, wanted_part
 from pai_scheduler.api.webhdfs.request import WebHdfsRequest
-from pai_scheduler.api.webhdfs.upload import BodyUpload, BrokenOffError
+from pai_scheduler.api.webhdfs.transfer import (
+    BodyUpload,
+    BrokenOffError,
+    UnsatisfiableError,
+    attachment,
+    entity_tag,
+    wanted_part,
+    zipped,
+)
 from pai_scheduler.i18n import msg
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError

@@ -10,7 +10,7 @@ from tornado.httpserver import HTTPServer
 from tornado.web import Application
 
 from pai_scheduler.api.answering import log_request
-from pai_scheduler.api.server import STREAMED, BoundedServer, reading
+from pai_scheduler.api.http_server import STREAMED, BoundedServer, reading
 from pai_scheduler.api.webhdfs.handover import Transfer
 from pai_scheduler.api.webhdfs.request import storage_paths
 from pai_scheduler.storage.files import Files

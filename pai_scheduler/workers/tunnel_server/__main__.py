@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pai_scheduler import logging_config
 from pai_scheduler.engine.swarm.tunnel import scheduler_tls
-from pai_scheduler.workers.program import run, tell_ended
+from pai_scheduler.workers.protocol import run, tell_ended
 
 from .server import TunnelServer
 from .settings import TunnelSettings

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from pai_labextension.tasks.port_channel import http_session
-from pai_scheduler.client.ssh.shared_connection import SharedConnection
+from pai_scheduler.client.ssh.connection import SharedConnection
 from tests.testbed.sshd import RunningSshd
 
 

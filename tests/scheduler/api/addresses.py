@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pai_scheduler.api.base_handlers import ApiHandler
+from pai_scheduler.api.base import ApiHandler
 from pai_scheduler.api.routes import ROUTES
 
 #: With those that no address has: who may not ask does not learn which there are.

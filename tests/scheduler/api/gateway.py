@@ -20,8 +20,8 @@ from tornado.netutil import bind_sockets
 
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.api.base_handlers import HandlerContext
-from pai_scheduler.api.server import STREAMED, serve
+from pai_scheduler.api.base import HandlerContext
+from pai_scheduler.api.http_server import STREAMED, serve
 from pai_scheduler.api.webhdfs.handover import Transfer, TransferHandover
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.engine.process.engine import ProcessEngine

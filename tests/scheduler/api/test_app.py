@@ -10,11 +10,11 @@ import httpx
 import pytest
 from tornado.netutil import bind_sockets
 
-from pai_scheduler.api import events, listing
+from pai_scheduler.api import events, streaming
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.api.base_handlers import HandlerContext
-from pai_scheduler.api.server import serve
+from pai_scheduler.api.base import HandlerContext
+from pai_scheduler.api.http_server import serve
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service.service import Service
@@ -144,6 +144,6 @@ async def test_a_list_longer_than_a_page_comes_whole(
     whole = (await http.get(path)).json()
     assert len(whole) > 10
     for size in (1, 7, len(whole)):
-        monkeypatch.setattr(listing, "_BATCH", size)
-        monkeypatch.setattr(listing, "SLICE", min(size, 5))
+        monkeypatch.setattr(streaming, "_BATCH", size)
+        monkeypatch.setattr(streaming, "SLICE", min(size, 5))
         assert (await http.get(path)).json() == whole

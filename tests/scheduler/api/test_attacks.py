@@ -17,11 +17,11 @@ import yaml
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from pai_scheduler.api import server as server_module
+from pai_scheduler.api import http_server as server_module
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.api.base_handlers import HandlerContext
-from pai_scheduler.api.server import serve
+from pai_scheduler.api.base import HandlerContext
+from pai_scheduler.api.http_server import serve
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service import admission
@@ -215,7 +215,7 @@ async def test_connections_never_take_the_last_files(
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _what: (20, 20))
     idle = [await asyncio.open_connection("127.0.0.1", desktop.port) for _ in range(10)]
-    with caplog.at_level(logging.WARNING, "pai_scheduler.api.server"):
+    with caplog.at_level(logging.WARNING, "pai_scheduler.api.http_server"):
         for _ in range(5):
             assert await desktop.raw(b"") == b""
     for _, writer in idle:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pai_scheduler.api import changes
+from pai_scheduler.api import events
 from pai_scheduler.client.rest import Client
 from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
@@ -18,7 +18,7 @@ def scheduler(module_scheduler: StartScheduler) -> RunningScheduler:
 
 
 async def test_who_knows_nothing_or_an_old_version_is_answered_at_once(alice: Client) -> None:
-    async with asyncio.timeout(changes.LONGEST_WAIT - 5):
+    async with asyncio.timeout(events.LONGEST_WAIT - 5):
         version = await alice.changes()
         assert await alice.changes("of another run") == version
 
@@ -29,7 +29,7 @@ async def test_who_is_up_to_date_waits_for_a_change_of_anybodys(alice: Client, b
     done, _ = await asyncio.wait({waiting}, timeout=1.0)
     assert not done
     await bob.submit(hello_job("changes-something"))
-    async with asyncio.timeout(changes.LONGEST_WAIT - 5):
+    async with asyncio.timeout(events.LONGEST_WAIT - 5):
         assert await waiting != version
     async for _ in bob.events("bob", "changes-something"):
         pass
@@ -37,5 +37,5 @@ async def test_who_is_up_to_date_waits_for_a_change_of_anybodys(alice: Client, b
 
 async def test_a_long_wait_ends_unchanged(alice: Client) -> None:
     version = await alice.changes()
-    async with asyncio.timeout(2 * changes.LONGEST_WAIT):
+    async with asyncio.timeout(2 * events.LONGEST_WAIT):
         assert await alice.changes(version) == version

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from pai_scheduler.api.hub import HubTokens
+from pai_scheduler.api.hub_auth import HubTokens
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.models import UserInfo

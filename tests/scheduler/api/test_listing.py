@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from pai_scheduler.api import listing
-from pai_scheduler.api.listing import stored, take
+from pai_scheduler.api import streaming
+from pai_scheduler.api.streaming import stored, take
 
 
 @pytest.mark.parametrize(("seconds", "turns"), [(-1.0, 30), (1000.0, 1)])
 def test_others_have_their_turn_where_entries_take_long(
     monkeypatch: pytest.MonkeyPatch, seconds: float, turns: int
 ) -> None:
-    monkeypatch.setattr(listing, "_AT_ONCE_SECONDS", seconds)
+    monkeypatch.setattr(streaming, "_AT_ONCE_SECONDS", seconds)
     had: list[int] = []
 
     async def read(after: int | None, count: int) -> list[int]:

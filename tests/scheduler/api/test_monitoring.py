@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tornado.netutil import bind_sockets
 
-from pai_scheduler.api.server import serve
+from pai_scheduler.api.http_server import serve
 from pai_scheduler.api.standby import make_standby_app
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.monitoring.series import SERIES

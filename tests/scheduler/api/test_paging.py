@@ -15,8 +15,8 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from pai_scheduler.api.listing import SLICE
-from pai_scheduler.api.present import Presenter
+from pai_scheduler.api.presenter import Presenter
+from pai_scheduler.api.streaming import SLICE
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, JobEvent, State, SubState
 from pai_scheduler.i18n import Message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.api.present import Outlook, Presenter
+from pai_scheduler.api.presenter import Outlook, Presenter
 from pai_scheduler.cluster.node import Gpu, Node, NodeState
 from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.model import Attempt, Job, State, SubState, Task, Verdict

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client
-from pai_scheduler.ssh.keys.job_keys import KeyPair
+from pai_scheduler.ssh.keys import KeyPair
 from tests.scheduler.conftest import checked
 from tests.scheduler.service.house import House, open_house
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 
-from pai_scheduler.api.server import MAX_BODY
+from pai_scheduler.api.http_server import MAX_BODY
 from tests.testbed.scheduler import RunningScheduler
 
 

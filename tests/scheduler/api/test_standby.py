@@ -6,7 +6,7 @@ import httpx
 import pytest
 from tornado.netutil import bind_sockets
 
-from pai_scheduler.api.server import serve
+from pai_scheduler.api.http_server import serve
 from pai_scheduler.api.standby import make_standby_app
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pai_scheduler.api import logs, stream
+from pai_scheduler.api import logs, streaming
 from pai_scheduler.api.auth import TokensFile
 from pai_scheduler.engine.logs.watcher import LogGrowth
 from pai_scheduler.i18n import msg
@@ -44,7 +44,7 @@ async def _lines_of_the_log(house: House) -> AsyncIterator[AsyncIterator[str]]:
 async def test_what_a_revoked_token_follows_is_broken_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    monkeypatch.setattr(stream, "RECHECK_SECONDS", 0.05)
+    monkeypatch.setattr(streaming, "RECHECK_SECONDS", 0.05)
     async with open_house(tmp_path) as house:
         await house.begin("one")
         begun = asyncio.Event()
@@ -58,7 +58,7 @@ async def test_what_a_revoked_token_follows_is_broken_off(
 async def test_what_is_followed_goes_on_while_nobody_can_be_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "RECHECK_SECONDS", 0.05)
+    monkeypatch.setattr(streaming, "RECHECK_SECONDS", 0.05)
     asked = asyncio.Queue[None]()
     identify = TokensFile.identify
 

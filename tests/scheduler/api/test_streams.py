@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import httpx
 import pytest
 
-from pai_scheduler.api.streams import Streams
+from pai_scheduler.api.limits import Streams
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pai_scheduler.api.transfers import TransferLimit
+from pai_scheduler.api.limits import TransferLimit
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
 

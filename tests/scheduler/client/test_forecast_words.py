@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.client.forecast_words import about_so_long, start_in_words
+from pai_scheduler.client.rest import about_so_long, start_in_words
 from pai_scheduler.rest.models import Validation
 
 WAITS: Validation = {

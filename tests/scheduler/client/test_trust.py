@@ -12,8 +12,8 @@ from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler
 
+from pai_scheduler.client.http import trusted_by
 from pai_scheduler.client.rest import Client, UnreachableError
-from pai_scheduler.client.trust import trusted_by
 
 
 class _Scheduler(RequestHandler):

@@ -11,8 +11,8 @@ from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, V
 from pai_scheduler.cluster.queue_rank import level_of
 from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.core.state_machine import CoreSettings
-from pai_scheduler.simulator.run import replay
-from pai_scheduler.simulator.trace import TraceJob, TraceRole
+from pai_scheduler.simulator.simulation import replay
+from pai_scheduler.simulator.traces import TraceJob, TraceRole
 from tests.scheduler.core.world import World, make_node, make_role
 
 GPU = make_role(gpus=1)

@@ -11,8 +11,8 @@ import asyncssh
 
 from pai_scheduler.engine.protocol import Engine, Launch, SshEndpoint
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.ssh.keys.job_keys import JobKeys, KeyPair
-from pai_scheduler.ssh.keys.task_files import HOST_KEY_ALIAS, Peer, own_port, own_server_files, ssh_files
+from pai_scheduler.ssh.keys import JobKeys, KeyPair
+from pai_scheduler.ssh.task_files import HOST_KEY_ALIAS, Peer, own_port, own_server_files, ssh_files
 from tests.testbed.ports import free_port
 
 KEYS = JobKeys(b"a secret of the tests")

@@ -90,7 +90,7 @@ async def test_job_events_are_logged_for_those_who_ask(
 ) -> None:
     metered.handle(Submitted(0, "quiet", "alice", make_spec(name="quiet"), 1))
     assert not caplog.records
-    with caplog.at_level(logging.DEBUG, "pai_scheduler.service.job_events"):
+    with caplog.at_level(logging.DEBUG, "pai_scheduler.service.event_stream"):
         metered.handle(Submitted(0, "j", "alice", make_spec(name="told"), 2))
     first = caplog.records[0]
     assert (first.getMessage(), first.__dict__["event"], first.__dict__["job"]) == (

@@ -14,7 +14,7 @@ from pai_scheduler.job.parse import parse_job
 from pai_scheduler.server.export_trace import Export
 from pai_scheduler.server.main import main
 from pai_scheduler.server.options import moment
-from pai_scheduler.simulator.trace import TraceJob, TraceRole, read_trace
+from pai_scheduler.simulator.traces import TraceJob, TraceRole, read_trace
 from pai_scheduler.store.records import RecordedJob
 from tests.scheduler.making import make_config, make_role
 from tests.scheduler.store.first_version import make_first_version

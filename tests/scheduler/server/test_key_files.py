@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.server.key_files import check_kept_files, remember_kept_files
-from pai_scheduler.service.tokens import JobTokens
-from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.server.data_folder import check_kept_files, remember_kept_files
+from pai_scheduler.service.credentials import JobTokens
+from pai_scheduler.ssh.keys import JobKeys
 from pai_scheduler.store.store import Store
 
 

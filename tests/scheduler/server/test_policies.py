@@ -6,7 +6,7 @@ import pytest
 
 from pai_scheduler.cluster.definition import LeastAttained, Order, ShortestRemaining, VirtualCluster
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.server.policies import Policy, read_policy
+from pai_scheduler.server.simulate import Policy, read_policy
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ import yaml
 import hub_config
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.server.main import main
-from pai_scheduler.server.options import make_parser
-from pai_scheduler.server.settings_file import FOR_ONE_START, parse_options, read_settings, settings_of
+from pai_scheduler.server.options import FOR_ONE_START, make_parser, parse_options, read_settings, settings_of
 
 SHIPPED = Path(hub_config.__file__).with_name("scheduler.yaml")
 

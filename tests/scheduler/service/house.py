@@ -13,7 +13,7 @@ import httpx
 from tornado.netutil import bind_sockets
 
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.api.base_handlers import HandlerContext
+from pai_scheduler.api.base import HandlerContext
 from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.process.engine import ProcessEngine
@@ -24,7 +24,7 @@ from pai_scheduler.principal import Principal
 from pai_scheduler.rest.models import SshGateway
 from pai_scheduler.service.input_identity import JobIdentities
 from pai_scheduler.service.service import Service
-from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.ssh.keys import JobKeys
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store

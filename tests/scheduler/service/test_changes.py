@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pai_scheduler.service.changes import Changes
+from pai_scheduler.service.event_stream import Changes
 from tests.scheduler.core.world import World, make_node, make_role
 
 

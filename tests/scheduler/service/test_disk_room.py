@@ -12,8 +12,8 @@ import pytest
 from pai_scheduler.engine import disk_usage
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.service import disk_room
-from pai_scheduler.service.disk_room import DiskRoom
+from pai_scheduler.service import health
+from pai_scheduler.service.health import DiskRoom
 from pai_scheduler.service.writer import Writer
 from pai_scheduler.store.store import Store
 
@@ -64,7 +64,7 @@ def engine(tmp_path: Path) -> Tasks:
 
 @pytest.fixture
 async def room(tmp_path: Path, engine: Tasks, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Room]:
-    monkeypatch.setattr(disk_room, "_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(health, "_LOOK_SECONDS", 0.001)
     monkeypatch.setattr(disk_usage, "_PATIENCE_SECONDS", 0.001)
     room = Room(tmp_path, engine)
     yield room

@@ -10,9 +10,9 @@ from pai_scheduler.cluster.shared_folders import SharedMount
 from pai_scheduler.core.model import Job
 from pai_scheduler.engine.protocol import Gang, Launch, Member
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.service.gang_launch import GangLaunch
 from pai_scheduler.service.inputs import Inputs
-from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.service.launcher import GangLaunch
+from pai_scheduler.ssh.keys import JobKeys
 from tests.scheduler.core.world import World, make_node
 from tests.scheduler.making import make_role
 

@@ -12,7 +12,7 @@ import pytest
 
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.principal import Principal
-from pai_scheduler.service.input_cache import FolderCache, Limit
+from pai_scheduler.service.inputs import FolderCache, Limit
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.paths import Problem, StorageError, StorageNames, StoragePath
@@ -208,7 +208,7 @@ async def test_symbolic_links_are_left_out(files: WaitingFiles, staging: FolderC
 async def test_a_folder_of_more_entries_than_are_listed_at_once_comes_whole(
     files: WaitingFiles, staging: FolderCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.service.input_cache._PAGE", 7)
+    monkeypatch.setattr("pai_scheduler.service.inputs._PAGE", 7)
     for number in range(30):
         await files.put(f"/alice/my code/many/{number}")
     place = await fetch(staging, files, limit=Limit(1, 100, too_large))

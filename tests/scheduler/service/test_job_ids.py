@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pai_scheduler.service.job_ids import JobIds
+from pai_scheduler.service.admission import JobIds
 
 NOON = 1_800_000_000_000
 

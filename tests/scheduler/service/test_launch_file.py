@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pai_scheduler.distributed import launch
-from pai_scheduler.service.launch_file import launcher_files
+from pai_scheduler.service.credentials import launcher_files
 
 
 def test_a_command_that_names_the_launcher_gets_it_as_it_is() -> None:

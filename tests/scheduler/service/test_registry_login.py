@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.protocol import RegistryLogin
-from pai_scheduler.service.registry_login import parse_login, read_login
+from pai_scheduler.service.credentials import parse_login, read_login
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.paths import Problem, StorageError, StorageNames, StoragePath

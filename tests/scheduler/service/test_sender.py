@@ -13,8 +13,7 @@ from pai_scheduler.core.model import JobEvent
 from pai_scheduler.core.state_machine import Core
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.channel import UndeliveredError
-from pai_scheduler.service.sender import AT_ONCE_PER_USER, GIVE_UP, Sender, fair
+from pai_scheduler.service.notifications import AT_ONCE_PER_USER, GIVE_UP, Sender, UndeliveredError, fair
 from pai_scheduler.service.writer import Writer
 from pai_scheduler.store.commit import WaitingAnnouncement
 from pai_scheduler.store.database import StoreError

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from pai_scheduler.ssh.keys.job_keys import KeyPair
+from pai_scheduler.ssh.keys import KeyPair
 from tests.scheduler.service.house import ALICE, ROOT, House, open_house
 
 OWN = KeyPair.from_seed(b"a" * 32).public

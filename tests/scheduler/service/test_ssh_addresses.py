@@ -9,8 +9,8 @@ import pytest
 from pai_scheduler.engine.protocol import NoSshEndpointError, SshEndpoint
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.service import ssh_addresses as module
-from pai_scheduler.service.ssh_addresses import ssh_addresses
+from pai_scheduler.service import ssh_access as module
+from pai_scheduler.service.ssh_access import ssh_addresses
 from tests.scheduler.service.house import House
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from pai_scheduler.core.events import Accessed
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.service.ssh_audit import Audit
-from pai_scheduler.ssh.keys.session_token import SessionToken
+from pai_scheduler.service.ssh_access import Audit
+from pai_scheduler.ssh.login import SessionToken
 
 WHO = SessionToken("alice+one", "alice", "token", 1)
 TASK = TaskRef("abc", 0, "worker", 1)

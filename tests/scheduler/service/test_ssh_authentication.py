@@ -11,8 +11,8 @@ import pytest
 from pai_scheduler.api.auth import TokensFile
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.ssh.keys.job_keys import KeyPair
-from pai_scheduler.ssh.keys.public_key import PublicKey
+from pai_scheduler.ssh.keys import KeyPair
+from pai_scheduler.ssh.public_key import PublicKey
 from tests.scheduler.service.house import ROOT, House
 
 OWN = KeyPair.from_seed(b"a" * 32).public

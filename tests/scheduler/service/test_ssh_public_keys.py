@@ -8,7 +8,7 @@ import pytest
 
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.ssh.keys.job_keys import KeyPair
+from pai_scheduler.ssh.keys import KeyPair
 from tests.scheduler.service.house import ALICE, ROOT, House
 
 BOB = Principal("bob")

@@ -10,8 +10,8 @@ from pai_scheduler.core.model import Attempt, Job, State, Task
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.ssh_task_choice import choose, named, running
-from pai_scheduler.ssh.keys.login_name import readings
+from pai_scheduler.service.ssh_authentication import choose, named, running
+from pai_scheduler.ssh.login import readings
 from tests.scheduler.making import make_config, make_role
 
 #: where the tasks are

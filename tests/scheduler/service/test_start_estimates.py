@@ -7,8 +7,8 @@ import pytest
 from pai_scheduler.core.model import SubState
 from pai_scheduler.core.queries import seconds_until, start_of_waiting
 from pai_scheduler.core.state_machine import Core
-from pai_scheduler.service import start_estimates
-from pai_scheduler.service.start_estimates import FRESH_MS, KEPT_MS, SAVED_SECONDS, SHARE, StartEstimates
+from pai_scheduler.service import queues
+from pai_scheduler.service.queues import FRESH_MS, KEPT_MS, SAVED_SECONDS, SHARE, StartEstimates
 from tests.scheduler.core.world import World, make_node, make_role
 
 
@@ -29,7 +29,7 @@ class Reader:
             self.seconds += cost
             return start_of_waiting(core, job_id, now)
 
-        monkeypatch.setattr(start_estimates, "start_of_waiting", estimate)
+        monkeypatch.setattr(queues, "start_of_waiting", estimate)
         self.estimates = StartEstimates(lambda: self.world.core, self.now, lambda: self.seconds)
 
     def now(self) -> int:
@@ -86,7 +86,7 @@ def test_where_there_is_no_time_for_another_what_was_found_before_is_told_for_a_
 
 
 def test_few_estimates_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start_estimates, "_MOST_KEPT", 1)
+    monkeypatch.setattr(queues, "_MOST_KEPT", 1)
     reader = Reader(monkeypatch)
     assert reader.read("second") == 900
     reader.seconds += 3

@@ -10,7 +10,7 @@ from hdfs.config import Config
 from requests import Request, Session
 
 from pai_scheduler.job.spec import uri_name
-from pai_scheduler.service.storage_login import HDFSCLI, NETRC, access_files
+from pai_scheduler.service.credentials import HDFSCLI, NETRC, access_files
 from pai_scheduler.storage.files import home
 from pai_scheduler.storage.paths import StorageNames, StoragePath
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.service.taken_names import TakenNames
+from pai_scheduler.service.admission import TakenNames
 
 NAMES = [(f"user-{number % 7}", f"job-{number}") for number in range(20_000)]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.service.tokens import JobTokens
+from pai_scheduler.service.credentials import JobTokens
 
 
 def test_a_jobs_token_tells_the_job() -> None:

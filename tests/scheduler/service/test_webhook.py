@@ -18,7 +18,7 @@ from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.message_documents import message_document
 from pai_scheduler.service import webhook
-from pai_scheduler.service.channel import UndeliveredError
+from pai_scheduler.service.notifications import UndeliveredError
 from pai_scheduler.service.webhook import Webhooks
 from tests.testbed.ports import free_port
 from tests.testbed.receiver import Receiver, open_receiver

@@ -18,8 +18,8 @@ from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.service.writer import Committed, Writer
-from pai_scheduler.ssh.keys.job_keys import KeyPair
-from pai_scheduler.ssh.keys.public_key import PublicKey
+from pai_scheduler.ssh.keys import KeyPair
+from pai_scheduler.ssh.public_key import PublicKey
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config, make_node, make_role

@@ -6,8 +6,7 @@ import pytest
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core.state_machine import CoreSettings
-from pai_scheduler.simulator.accuracy import Accuracy, document
-from pai_scheduler.simulator.run import Replayed, replay
+from pai_scheduler.simulator.simulation import Accuracy, Replayed, document, replay
 from tests.scheduler.making import make_node
 from tests.scheduler.simulator.traces import fared, make_job
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.simulator.curve import Curve, Span
+from pai_scheduler.simulator.simulation import Curve, Span
 from tests.scheduler.making import make_node
 from tests.scheduler.simulator.traces import make_job, run, two_nodes
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Node
-from pai_scheduler.simulator.trace import TraceJob
+from pai_scheduler.simulator.traces import TraceJob
 from tests.scheduler.making import make_node
 from tests.scheduler.simulator.traces import fared, make_job, run, seconds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.simulator.measures import Times, allocations, document, measure, percentile
+from pai_scheduler.simulator.report import Times, allocations, document, measure, percentile
 from tests.scheduler.simulator.traces import make_job, run
 
 OVERTAKEN = [make_job("a", 0, 10, 2), make_job("b", 1, 10, 2, tasks=2), make_job("c", 2, 5, 2)]

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pai_scheduler.simulator.curve import Span
-from pai_scheduler.simulator.plot import draw, means, span_text
+from pai_scheduler.simulator.report import draw, means, span_text
+from pai_scheduler.simulator.simulation import Span
 from tests.scheduler.simulator.traces import make_job, run
 
 SVG = "{http://www.w3.org/2000/svg}"

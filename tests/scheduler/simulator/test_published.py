@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.simulator.published import read_any_trace, read_nodes
-from pai_scheduler.simulator.trace import TraceError, TraceRole
+from pai_scheduler.simulator.traces import TraceError, TraceRole, read_any_trace, read_nodes
 from tests.scheduler.making import make_node
 
 MURI = (

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.simulator.trace import TraceJob, TraceRole
+from pai_scheduler.simulator.traces import TraceJob, TraceRole
 from tests.scheduler.making import make_node
 from tests.scheduler.simulator.traces import fared, make_job, run, seconds
 

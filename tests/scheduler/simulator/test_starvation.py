@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
 from pai_scheduler.core.model import Attempt, Task
 from pai_scheduler.core.state_machine import CoreSettings
-from pai_scheduler.simulator.run import replay
+from pai_scheduler.simulator.simulation import replay
 from tests.scheduler.making import make_node
 from tests.scheduler.simulator.traces import make_job
 

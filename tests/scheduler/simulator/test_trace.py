@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.simulator.trace import TraceError, TraceJob, TraceRole, read_trace, write_trace
+from pai_scheduler.simulator.traces import TraceError, TraceJob, TraceRole, read_trace, write_trace
 
 roles = st.builds(
     TraceRole,

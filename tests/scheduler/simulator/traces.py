@@ -8,8 +8,8 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.core.model import Attempt, Task
 from pai_scheduler.core.state_machine import CoreSettings
-from pai_scheduler.simulator.run import Replay, Replayed, replay
-from pai_scheduler.simulator.trace import TraceJob, TraceRole
+from pai_scheduler.simulator.simulation import Replay, Replayed, replay
+from pai_scheduler.simulator.traces import TraceJob, TraceRole
 from tests.scheduler.making import make_node
 
 

@@ -18,7 +18,7 @@ from pai_scheduler.core.model import State, SubState
 from pai_scheduler.job.dependencies import On
 from pai_scheduler.job.schedule import Overlap, Schedule
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.ssh.keys.public_key import PublicKey
+from pai_scheduler.ssh.public_key import PublicKey
 from pai_scheduler.store.records import JobPosition
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.stored_jobs import Configs, give_attempt, make_job, tell

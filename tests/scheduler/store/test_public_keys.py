@@ -9,8 +9,8 @@ import pytest
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import ACCESS, JobEvent
 from pai_scheduler.i18n import msg
-from pai_scheduler.ssh.keys.job_keys import KeyPair
-from pai_scheduler.ssh.keys.public_key import PublicKey
+from pai_scheduler.ssh.keys import KeyPair
+from pai_scheduler.ssh.public_key import PublicKey
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.conftest import OpenStore
 from tests.scheduler.store.stored_jobs import add

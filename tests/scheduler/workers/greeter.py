@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from pai_scheduler.workers.program import run, tell, tell_ended
+from pai_scheduler.workers.protocol import run, tell, tell_ended
 
 
 class Greeter:

@@ -9,7 +9,7 @@ from pai_labextension.widgets.explorer.paths import child, in_a_job, parent, pat
 from pai_labextension.widgets.explorer.storage_links import browser_link, download_link
 from pai_labextension.widgets.explorer.words import reason
 from pai_labextension.widgets.language import Language
-from pai_scheduler.client.storage.models import FileInfo
+from pai_scheduler.client.storage.client import FileInfo
 
 
 def test_a_path_is_put_together_and_taken_apart() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.api.webhdfs import archive as webhdfs_archive
-from pai_scheduler.api.webhdfs.archive import zipped
+from pai_scheduler.api.webhdfs import transfer as webhdfs_archive
+from pai_scheduler.api.webhdfs.transfer import zipped
 from pai_scheduler.principal import Principal
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage

@@ -14,10 +14,10 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 import pytest
 
-from pai_scheduler.api import server as server_module
-from pai_scheduler.api.transfers import TransferLimit
+from pai_scheduler.api import http_server as server_module
+from pai_scheduler.api.limits import TransferLimit
 from pai_scheduler.api.webhdfs import request as webhdfs_module
-from pai_scheduler.api.webhdfs import upload as upload_module
+from pai_scheduler.api.webhdfs import transfer as upload_module
 from pai_scheduler.i18n import msg
 from pai_scheduler.principal import Principal
 from pai_scheduler.storage.folder.storage import FolderStorage

@@ -13,7 +13,7 @@ import pytest
 import requests
 
 from pai_scheduler.principal import Principal
-from pai_scheduler.service.tokens import JobTokens
+from pai_scheduler.service.credentials import JobTokens
 from pai_scheduler.storage.folder.storage import FolderStorage
 from tests.scheduler.api.gateway import Gateway, open_gateway, program, run
 from tests.scheduler.making import make_config, make_role

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.api.webhdfs.download import (
+from pai_scheduler.api.webhdfs.transfer import (
     ByteRange,
     UnsatisfiableError,
     attachment,

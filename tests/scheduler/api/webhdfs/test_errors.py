@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.api.webhdfs.errors import refusal_answer, refusal_of, remote_exception
+from pai_scheduler.api.webhdfs.request import refusal_answer, refusal_of, remote_exception
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.storage.paths import Problem, StorageError

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from pai_scheduler.api.webhdfs.answers import listing_pieces
 from pai_scheduler.api.webhdfs.operations import UNSUPPORTED
+from pai_scheduler.api.webhdfs.request import listing_pieces
 from pai_scheduler.i18n import msg
 from pai_scheduler.principal import Principal
 from pai_scheduler.storage.paths import Problem, StorageError, StoragePath

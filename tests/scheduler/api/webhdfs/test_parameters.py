@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.api.webhdfs.parameters import Parameters, decoded_path
+from pai_scheduler.api.webhdfs.request import Parameters, decoded_path
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.storage.paths import StorageError, StoragePath
 

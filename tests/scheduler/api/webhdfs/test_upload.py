@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pai_scheduler.api.webhdfs import upload as webhdfs_upload
-from pai_scheduler.api.webhdfs.upload import PIECE, BodyUpload, BrokenOffError
+from pai_scheduler.api.webhdfs import transfer as webhdfs_upload
+from pai_scheduler.api.webhdfs.transfer import PIECE, BodyUpload, BrokenOffError
 
 
 class Taker:

@@ -12,7 +12,7 @@ import pytest
 
 from pai_scheduler.client.calls import runner
 from pai_scheduler.client.calls.errors import CallError, NotSendableError
-from pai_scheduler.client.calls.outcome import read_outcome
+from pai_scheduler.client.calls.job import read_outcome
 from pai_scheduler.client.calls.packing import PROGRAM, pack_cell, pack_function
 
 

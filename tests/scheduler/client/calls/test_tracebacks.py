@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.client.calls.tracebacks import TracebackTaker
+from pai_scheduler.client.calls.packing import TracebackTaker
 
 OWN = "Traceback (most recent call last):\n  File \"<cell>\", line 2\nKeyError: 'missing'\n"
 LOGGED = "Traceback (most recent call last):\nValueError: only logged\n"

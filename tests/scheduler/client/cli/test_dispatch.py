@@ -9,7 +9,7 @@ from inspect import iscoroutinefunction
 
 import pytest
 
-from pai_scheduler.client.cli.dispatch import COMMANDS, load_command
+from pai_scheduler.client.cli.main import COMMANDS, load_command
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -15,8 +15,7 @@ from typing import TextIO
 
 import pytest
 
-from pai_scheduler.client.cli.progress import shown_progress
-from pai_scheduler.client.cli.tables import width
+from pai_scheduler.client.cli.session import shown_progress, width
 from pai_scheduler.client.storage.transfer import TransferProgress
 
 

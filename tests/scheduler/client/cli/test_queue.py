@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from pai_scheduler.client.cli.queue import queue_table
+from pai_scheduler.client.cli.admin import queue_table
 from pai_scheduler.rest.models import QueueEntry
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.client.cli.arguments import make_parser
+from pai_scheduler.client.cli.parser import make_parser
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pytest
 
-from pai_scheduler.client.cli.ssh_copy import CopyEndpoint, place_of
+from pai_scheduler.client.cli.ssh import CopyEndpoint, place_of
 from tests.scheduler.client.cli.conftest import PAI, environ_for, gateways_of
 from tests.scheduler.conftest import run_job
 from tests.testbed.scheduler import RunningScheduler

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.client.cli.ssh_files import SshFolder, write_private
+from pai_scheduler.client.cli.ssh_config import SshFolder, write_private
 from pai_scheduler.client.storage.transfer import LocalFileError
 
 THEIRS = b"# mine \xff\nHost other\n  User me\n"

@@ -7,7 +7,7 @@ import time
 import pytest
 from wcwidth import wcswidth
 
-from pai_scheduler.client.cli.tables import duration, moment, pairs, printable, table, width, zone_shown
+from pai_scheduler.client.cli.session import duration, moment, pairs, printable, table, width, zone_shown
 
 
 def test_columns_stand_under_their_titles() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.client.cli.terminal import Escape, read_pieces, write_piece
+from pai_scheduler.client.cli.ssh import Escape, read_pieces, write_piece
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.client.cli.usage import sparkline, usage_table
+from pai_scheduler.client.cli.logs import sparkline, usage_table
 from pai_scheduler.client.rest import Client
 from pai_scheduler.monitoring.series import SERIES
 from tests.testbed.scheduler import RunningScheduler, clean_environ, hello_job

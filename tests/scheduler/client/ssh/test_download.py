@@ -10,8 +10,7 @@ import asyncssh
 import pytest
 from asyncssh.sftp import SFTPClient
 
-from pai_scheduler.client.ssh.download import download
-from pai_scheduler.client.ssh.sftp import PIECE, UNSURE, RemoteFileError, files_of
+from pai_scheduler.client.ssh.sftp import PIECE, UNSURE, RemoteFileError, download, files_of
 from pai_scheduler.client.storage.transfer import part_name
 
 AWKWARD = "ä \n'\"$(x) \udcff*"

@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator
 import asyncssh
 import pytest
 
-from pai_scheduler.client.ssh.connection import RemoteError, UnreachableGatewayError
+from pai_scheduler.client.ssh.connection import RemoteError, SharedConnection, UnreachableGatewayError
 from pai_scheduler.client.ssh.forward import keep_open, listening
-from pai_scheduler.client.ssh.shared_connection import SharedConnection
 from pai_scheduler.i18n import Message
 from tests.testbed.sshd import RunningSshd
 

@@ -15,7 +15,7 @@ from pai_scheduler.client.ssh.openssh_config import (
     known_hosts,
     quoted,
 )
-from pai_scheduler.ssh.keys.login_name import LoginName
+from pai_scheduler.ssh.login import LoginName
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILcX5VewpiiMcuRJEdRkuZlk/GYBqUZVwhzLQR65nbWR"
 

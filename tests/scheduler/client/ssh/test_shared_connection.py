@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import asyncssh
 import pytest
 
-from pai_scheduler.client.ssh.shared_connection import SharedConnection
+from pai_scheduler.client.ssh.connection import SharedConnection
 from tests.testbed.sshd import RunningSshd
 
 

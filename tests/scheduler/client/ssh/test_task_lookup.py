@@ -6,8 +6,7 @@ import httpx
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client
-from pai_scheduler.client.ssh.connection import RemoteError
-from pai_scheduler.client.ssh.task_lookup import find_way, find_ways, is_task_name
+from pai_scheduler.client.ssh.connection import RemoteError, find_way, find_ways, is_task_name
 from pai_scheduler.rest.models import SshContainer, SshGateway, SshInfo
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

@@ -10,8 +10,7 @@ import pytest
 from asyncssh.sftp import SFTPClient
 
 from pai_scheduler.client.ssh.connection import RemoteError
-from pai_scheduler.client.ssh.sftp import PIECE, UNSURE, RemoteFileError, files_of
-from pai_scheduler.client.ssh.upload import upload
+from pai_scheduler.client.ssh.sftp import PIECE, UNSURE, RemoteFileError, files_of, upload
 from pai_scheduler.client.storage.transfer import LocalFileError, TransferProgress, part_name
 
 AWKWARD = "ä \n'\"$(x) \udcff*"

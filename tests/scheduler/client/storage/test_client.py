@@ -10,8 +10,7 @@ import httpx
 import pytest
 
 from pai_scheduler.client.rest import UnreachableError
-from pai_scheduler.client.storage.client import FilesClient
-from pai_scheduler.client.storage.errors import FilesError
+from pai_scheduler.client.storage.client import FilesClient, FilesError
 from pai_scheduler.rest.address import DEFAULT_URL
 from tests.testbed.scheduler import RunningScheduler
 

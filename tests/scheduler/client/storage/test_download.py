@@ -9,9 +9,8 @@ import httpx
 import pytest
 
 from pai_scheduler.client.storage import transfer
-from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.client.storage.client import FilesClient, FilesError
 from pai_scheduler.client.storage.download import download
-from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.client.storage.transfer import TransferProgress, part_name
 from tests.scheduler.client.storage.cutting import cutting
 from tests.scheduler.client.storage.test_client import AWKWARD

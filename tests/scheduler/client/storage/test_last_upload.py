@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.client.storage.last_upload import UploadRecord, UploadRecords
+from pai_scheduler.client.storage.upload import UploadRecord, UploadRecords
 
 
 def test_uploads_are_remembered_newest_first_and_not_for_another_storage(folder: Path) -> None:

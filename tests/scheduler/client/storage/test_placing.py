@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.client.storage.placing import open_part, place_below, put_in_place, write_at
+from pai_scheduler.client.storage.download import open_part, place_below, put_in_place, write_at
 from pai_scheduler.client.storage.transfer import LocalFileError
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from pai_scheduler.client.storage.receiving import RemoteFile, receive, receive_tree
+from pai_scheduler.client.storage.download import RemoteFile, receive, receive_tree
 from pai_scheduler.client.storage.transfer import LeftOut, part_name
 from pai_scheduler.i18n import msg
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pai_scheduler.client.rest import UnreachableError
-from pai_scheduler.client.storage.errors import FilesError
+from pai_scheduler.client.storage.client import FilesError
 from pai_scheduler.client.storage.transfer import (
     FileOutcome,
     LocalFileError,

@@ -12,8 +12,7 @@ import pytest
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.client.storage import transfer
 from pai_scheduler.client.storage import upload as module
-from pai_scheduler.client.storage.client import FilesClient
-from pai_scheduler.client.storage.errors import FilesError
+from pai_scheduler.client.storage.client import FilesClient, FilesError
 from pai_scheduler.client.storage.transfer import LocalFileError, TransferProgress, part_name
 from pai_scheduler.client.storage.upload import upload
 from tests.scheduler.client.storage.cutting import cutting

@@ -16,7 +16,7 @@ from pai_scheduler.engine.docker import ssh as docker_way_in
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, Launch, NoSshEndpointError
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.ssh.keys.job_keys import KeyPair
+from pai_scheduler.ssh.keys import KeyPair
 from tests.scheduler.engine.conformance import FOREVER
 from tests.scheduler.engine.lab import Lab, eventually, make_task, new_job_id
 from tests.scheduler.engine.ssh_tasks import KEYS, log_in, run_in, with_ssh

@@ -17,7 +17,7 @@ import pytest
 from pai_scheduler.engine.process import procfs, ssh_server
 from pai_scheduler.engine.protocol import EndCause, NoSshEndpointError, SshEndpoint
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.ssh.keys.task_files import AUTHORIZED_KEYS, HOST_KEY
+from pai_scheduler.ssh.task_files import AUTHORIZED_KEYS, HOST_KEY
 from tests.scheduler.engine.conformance import FOREVER, Reopen
 from tests.scheduler.engine.lab import Lab, eventually, processes_with
 from tests.scheduler.engine.ssh_tasks import log_in, server_files

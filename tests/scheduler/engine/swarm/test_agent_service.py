@@ -18,7 +18,7 @@ from pai_scheduler.engine.swarm.certificates import Authority
 from pai_scheduler.engine.swarm.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
 from pai_scheduler.engine.swarm.engine import SwarmEngine, members, why_agents_end
 from pai_scheduler.engine.swarm.tunnel import scheduler_tls
-from pai_scheduler.server.doctor.swarm import Agents, look_at_nodes
+from pai_scheduler.server.doctor.checks import Agents, look_at_nodes
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.lab import Lab
 from tests.testbed.docker import client

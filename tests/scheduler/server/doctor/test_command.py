@@ -24,8 +24,8 @@ Doctor = Callable[..., tuple[int, str]]
 def doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Doctor:
     """Return how to ask with some options; what comes back is the exit code, and what was said."""
     monkeypatch.delenv("PAI_DATABASE_URL", raising=False)
-    monkeypatch.setattr("pai_scheduler.server.doctor.judge._LITTLE_GB", 0.0)
-    monkeypatch.setattr("pai_scheduler.server.doctor.judge._LITTLE_SHARE", 0.0)
+    monkeypatch.setattr("pai_scheduler.server.doctor.checks._LITTLE_GB", 0.0)
+    monkeypatch.setattr("pai_scheduler.server.doctor.checks._LITTLE_SHARE", 0.0)
 
     def ask(*options: object) -> tuple[int, str]:
         code = main(["--data-dir", str(tmp_path / "data"), *map(str, options), "doctor"])
@@ -70,7 +70,7 @@ def test_shared_folders_that_the_engine_cannot_give_are_wrong(doctor: Doctor, tm
 
 
 def test_a_full_disk_is_wrong(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pai_scheduler.server.doctor.judge._LITTLE_GB", 10**9)
+    monkeypatch.setattr("pai_scheduler.server.doctor.checks._LITTLE_GB", 10**9)
     code, said = doctor()
     assert (code, "WRONG" in said, "Make room" in said) == (1, True, True)
 

@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from pai_scheduler.i18n import msg
-from pai_scheduler.server.doctor import judge
+from pai_scheduler.server.doctor import checks
 from pai_scheduler.server.doctor.finding import Finding, Verdict, good, lines, wrong
-from pai_scheduler.server.doctor.machine_report import MachineReport, NodeReport, PeerReport
-from pai_scheduler.server.doctor.node_probe import MOST_PEERS
+from pai_scheduler.server.doctor.node_probe import MOST_PEERS, MachineReport, NodeReport, PeerReport
 
 MACHINE = MachineReport("24.0.7", 500.0, 1000.0, gpus_on_bus=0, gpu_driver="", gpu_runtime=False)
 NAMES = {"1": "node-a", "2": "node-b", "3": "node-c"}
@@ -20,13 +19,13 @@ ADDRESSES = {"1": "10.0.1.3", "2": "10.0.1.4", "3": "10.0.1.5"}
 
 def gpus(**changes: Any) -> tuple[Verdict, str, str]:
     """Return what is found of the GPUs of a machine, and the advice."""
-    *_, found = judge.of_machine(msgspec.structs.replace(MACHINE, **changes))
+    *_, found = checks.of_machine(msgspec.structs.replace(MACHINE, **changes))
     return found.verdict, str(found.text), str(found.advice or "")
 
 
 def ways(*peers: PeerReport) -> list[Finding]:
     """Return what is found of the ways from node-a."""
-    return list(judge.of_ways(NodeReport("1", MACHINE, peers), ADDRESSES, NAMES))
+    return list(checks.of_ways(NodeReport("1", MACHINE, peers), ADDRESSES, NAMES))
 
 
 def reached(node: str, **changes: Any) -> PeerReport:
@@ -79,7 +78,7 @@ def test_gpus_are_counted_by_type() -> None:
     [(500, 1000, "ok"), (19, 100, "WRONG"), (400, 10_000, "WRONG"), (600, 10_000, "ok")],
 )
 def test_a_disk_needs_room_for_an_image_and_a_twentieth_of_it(free: int, total: int, verdict: str) -> None:
-    assert judge.of_disk(free, total, "Docker").verdict == verdict
+    assert checks.of_disk(free, total, "Docker").verdict == verdict
 
 
 def test_all_ways_that_are_good_are_one_sentence() -> None:
@@ -109,7 +108,7 @@ def test_a_node_that_was_not_among_those_asked_is_not_called_unknown() -> None:
     ids = [str(number) for number in range(MOST_PEERS + 10)]
     addresses = {node: f"10.0.2.{node}" for node in ids}
     asked = tuple(PeerReport(addresses[node], reached=True, bulk=True) for node in ids[1 : MOST_PEERS + 1])
-    (found,) = judge.of_ways(NodeReport("0", MACHINE, asked), addresses, {node: f"n{node}" for node in ids})
+    (found,) = checks.of_ways(NodeReport("0", MACHINE, asked), addresses, {node: f"n{node}" for node in ids})
     assert found.verdict is Verdict.GOOD
     assert "n32," in str(found.text)
     assert "n33" not in str(found.text)
@@ -125,14 +124,14 @@ def test_a_node_that_was_not_among_those_asked_is_not_called_unknown() -> None:
     ],
 )
 def test_a_clock_may_be_a_little_wrong(ahead: float, verdict: Verdict | None, text: str) -> None:
-    found = judge.of_clock(ahead)
+    found = checks.of_clock(ahead)
     assert (found and found.verdict, str(found.text) if found else "") == (verdict, text)
 
 
 def test_an_image_that_its_registry_lacks_is_noted() -> None:
-    assert judge.of_registry(MACHINE, "lab:5000/pai/agent:1").verdict is Verdict.GOOD
+    assert checks.of_registry(MACHINE, "lab:5000/pai/agent:1").verdict is Verdict.GOOD
     lacking = msgspec.structs.replace(MACHINE, registry_error="connection refused")
-    found = judge.of_registry(lacking, "lab:5000/pai/agent:1")
+    found = checks.of_registry(lacking, "lab:5000/pai/agent:1")
     assert (found.verdict, "lab:5000" in str(found.advice)) == (Verdict.NOTE, True)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.server.doctor import machine_report
-from pai_scheduler.server.doctor.machine_report import look_at_machine
+from pai_scheduler.server.doctor import node_probe
+from pai_scheduler.server.doctor.node_probe import look_at_machine
 from tests.testbed.docker import client
 
 
@@ -33,9 +33,9 @@ def test_gpus_are_counted_on_the_bus_whether_or_not_there_is_a_driver(tmp_path: 
         (device / "vendor").write_text(f"{vendor}\n")
         (device / "class").write_text(f"{kind}\n")
     # two: an audio device of NVIDIA's and a graphics processor of another maker do not count
-    assert machine_report._gpus_on_bus(tmp_path) == 2
-    assert machine_report._gpus_on_bus(tmp_path / "no bus") == 0
+    assert node_probe._gpus_on_bus(tmp_path) == 2
+    assert node_probe._gpus_on_bus(tmp_path / "no bus") == 0
     version = tmp_path / "version"
     version.write_text("NVRM version: NVIDIA UNIX  x86_64\nGCC version: 12\n")
-    assert machine_report._gpu_driver(version) == "NVRM version: NVIDIA UNIX x86_64"
-    assert machine_report._gpu_driver(tmp_path / "none") == ""
+    assert node_probe._gpu_driver(version) == "NVRM version: NVIDIA UNIX x86_64"
+    assert node_probe._gpu_driver(tmp_path / "none") == ""

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.cluster.shared_folders import SharedFolder
+from pai_scheduler.server.doctor.command import of_shared_folders
 from pai_scheduler.server.doctor.finding import Verdict
-from pai_scheduler.server.doctor.shared_folders import of_shared_folders
 
 Said = list[tuple[Verdict, str, str]]
 

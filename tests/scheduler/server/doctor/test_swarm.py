@@ -122,7 +122,7 @@ def test_an_agent_behind_a_closed_port_and_one_of_another_scheduler_are_told_apa
 def test_an_image_that_no_node_gets_is_said_with_dockers_reason(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.server.doctor.swarm._PROBE_SECONDS", 20.0)
+    monkeypatch.setattr("pai_scheduler.server.doctor.checks._PROBE_SECONDS", 20.0)
     code, places = doctor("--node", "node-b", image="127.0.0.1:9/nothing:1")
     assert code == 1
     assert "WRONG The image 127.0.0.1:9/nothing:1 does not start on it: " in places["node-b"]

@@ -12,9 +12,9 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from pai_scheduler.ssh.gateway.settings import GatewaySettings
+from pai_scheduler.ssh.gateway.protocol import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
-from pai_scheduler.ssh.keys.job_keys import KeyPair
+from pai_scheduler.ssh.keys import KeyPair
 from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer, write_key
 
 

@@ -17,8 +17,8 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
-from pai_scheduler.ssh.gateway.messages import TaskTarget
-from pai_scheduler.ssh.keys.job_keys import JobKeys, KeyPair
+from pai_scheduler.ssh.gateway.protocol import TaskTarget
+from pai_scheduler.ssh.keys import JobKeys, KeyPair
 from tests.testbed.machine import apt_install, as_root
 from tests.testbed.ports import free_port
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import asyncssh
 
-from pai_scheduler.ssh.gateway.pending_clients import MOST_OF_A_PLACE
+from pai_scheduler.ssh.gateway.server import MOST_OF_A_PLACE
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 
 #: of this machine too, and another address than everybody else's

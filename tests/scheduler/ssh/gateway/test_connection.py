@@ -10,7 +10,7 @@ import asyncssh
 import pytest
 from asyncssh.packet import String
 
-from pai_scheduler.ssh.keys.job_keys import KeyPair
+from pai_scheduler.ssh.keys import KeyPair
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, write_key
 

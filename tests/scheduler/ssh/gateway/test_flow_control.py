@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from pai_scheduler.ssh.gateway.flow_control import FlowControl
+from pai_scheduler.ssh.gateway.relay import FlowControl
 
 
 @pytest.fixture

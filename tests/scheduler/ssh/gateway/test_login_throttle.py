@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from pai_scheduler.rate_limit import LONGEST_PAUSE, GuessThrottle
-from pai_scheduler.ssh.gateway.login_throttle import LoginThrottle, shown
+from pai_scheduler.ssh.gateway.client_session import LoginThrottle, shown
 
 HERE = "10.0.0.1"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.ssh.gateway.pending_clients import PendingClients
+from pai_scheduler.ssh.gateway.server import PendingClients
 
 
 class Caller:

@@ -14,8 +14,8 @@ from typing import Any
 import asyncssh
 import pytest
 
+from pai_scheduler.ssh.gateway.protocol import GatewaySettings
 from pai_scheduler.ssh.gateway.relay import ChannelEnd, PeerConnection
-from pai_scheduler.ssh.gateway.settings import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer

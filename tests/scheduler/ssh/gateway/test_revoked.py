@@ -7,7 +7,7 @@ import asyncio
 import asyncssh
 import pytest
 
-from pai_scheduler.ssh.keys.job_keys import KeyPair
+from pai_scheduler.ssh.keys import KeyPair
 from tests.scheduler.ssh.gateway.conftest import Gate
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 

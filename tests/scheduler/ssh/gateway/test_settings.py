@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.ssh.gateway.settings import GatewaySettings
+from pai_scheduler.ssh.gateway.protocol import GatewaySettings
 
 
 def test_settings_are_one_line_and_come_back_as_they_were() -> None:

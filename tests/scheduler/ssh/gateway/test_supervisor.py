@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.ssh.gateway.settings import GatewaySettings
+from pai_scheduler.ssh.gateway.protocol import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor, PortTakenError
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer
@@ -117,7 +117,7 @@ async def test_a_scheduler_that_is_killed_is_missed_by_none_that_are_in(
     settings = GatewaySettings(service.url, service.token, KEYS.gateway_host().private.decode())
     program = (
         "import asyncio, sys\n"
-        "from pai_scheduler.ssh.gateway.settings import GatewaySettings\n"
+        "from pai_scheduler.ssh.gateway.protocol import GatewaySettings\n"
         "from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor\n"
         "async def main():\n"
         "    settings = GatewaySettings.from_line(sys.stdin.buffer.readline())\n"

@@ -9,7 +9,7 @@ import pytest
 from asyncssh.packet import String, UInt32
 
 from pai_scheduler.ssh.gateway import upstream
-from pai_scheduler.ssh.gateway.messages import TaskTarget
+from pai_scheduler.ssh.gateway.protocol import TaskTarget
 from pai_scheduler.ssh.gateway.upstream import TaskServerUnreachableError, reach
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer

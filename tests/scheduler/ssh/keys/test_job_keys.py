@@ -7,7 +7,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.ssh.keys import JobKeys
 
 
 def test_keys_are_the_same_after_a_restart_and_another_for_each_job_and_purpose(tmp_path: Path) -> None:

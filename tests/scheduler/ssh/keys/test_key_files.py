@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.ssh.keys.key_files import key_folder, key_name
+from pai_scheduler.ssh.keys import key_folder, key_name
 
 
 def test_the_names_are_those_of_openpai() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.ssh.keys.login_name import LoginName, readings
+from pai_scheduler.ssh.login import LoginName, readings
 
 
 @pytest.mark.parametrize(

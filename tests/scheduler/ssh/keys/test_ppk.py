@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.ppk import ppk
+from pai_scheduler.ssh.keys import JobKeys, ppk
 from tests.testbed.machine import apt_install
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.ssh.keys.public_key import PublicKey, PublicKeyError
+from pai_scheduler.ssh.public_key import PublicKey, PublicKeyError
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKhVStbpWGTLxTFY5N5NY5yhZnKZHnWVhd5vvxzPpQPj"
 

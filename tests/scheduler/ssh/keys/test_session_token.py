@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.session_token import SessionToken
+from pai_scheduler.ssh.keys import JobKeys
+from pai_scheduler.ssh.login import SessionToken
 
 SIGN = JobKeys(b"secret").signature
 ALICE = SessionToken("alice+one", "alice", "job", 1, job="abc")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.signed_link import is_good, sign_link
+from pai_scheduler.ssh.keys import JobKeys, is_good, sign_link
 
 SIGN = JobKeys(b"secret").signature
 NOW = 1_700_000_000_000

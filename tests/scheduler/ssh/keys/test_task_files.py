@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.task_files import (
+from pai_scheduler.ssh.keys import JobKeys
+from pai_scheduler.ssh.task_files import (
     AUTHORIZED_KEYS,
     CLIENT_CONFIG,
     HOST_KEY,

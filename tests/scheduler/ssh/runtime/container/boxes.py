@@ -20,8 +20,8 @@ from docker.types import IPAMConfig, IPAMPool, Mount
 from pai_scheduler.engine.docker.containers import WORK_DIR, container_config, network_name
 from pai_scheduler.engine.protocol import Launch
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.task_files import HOST_KEY_ALIAS, Peer, own_port, ssh_files
+from pai_scheduler.ssh.keys import JobKeys
+from pai_scheduler.ssh.task_files import HOST_KEY_ALIAS, Peer, own_port, ssh_files
 from tests.testbed.docker import client
 
 PORT = 10022

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pai_scheduler.ssh.keys.task_files import SERVER_CONFIG
+from pai_scheduler.ssh.task_files import SERVER_CONFIG
 from tests.scheduler.ssh.runtime.container.boxes import (
     Box,
     Boxes,
@@ -75,7 +75,7 @@ def test_ssh_is_off_where_the_server_lacks_its_folder_for_privilege_separation(m
 def test_ssh_is_off_with_settings_that_the_server_refuses(
     more_boxes: Boxes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.ssh.keys.task_files._server_config", lambda _: "Nonsense yes\n")
+    monkeypatch.setattr("pai_scheduler.ssh.task_files._server_config", lambda _: "Nonsense yes\n")
     box = start(more_boxes)
     state = "/run/pai/ssh"
     ends_with(box, f"sshd {state}/{SERVER_CONFIG}: terminating, 1 bad configuration options")

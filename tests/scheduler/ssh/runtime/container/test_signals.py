@@ -8,7 +8,7 @@ import asyncssh
 import pytest
 
 from pai_scheduler.engine.docker.runtime import SIGNAL
-from pai_scheduler.ssh.keys.task_files import SESSION_VARIABLE
+from pai_scheduler.ssh.task_files import SESSION_VARIABLE
 from tests.scheduler.ssh.runtime.container.boxes import PATIENCE, Box, connect, eventually
 
 _numbers = itertools.count(800_001)

@@ -17,7 +17,7 @@ from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import SshEndpoint
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.ssh.keys.task_files import HOST_KEY_ALIAS
+from pai_scheduler.ssh.task_files import HOST_KEY_ALIAS
 from tests.scheduler.engine.conformance import FOREVER
 from tests.scheduler.engine.lab import Lab, processes_with
 from tests.scheduler.engine.ssh_tasks import KEYS, log_in, server_files, with_ssh

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.ssh.runtime.process.child import (
+from pai_scheduler.ssh.runtime.process.session import (
+    LocalTask,
     Reaper,
     signal_group,
     signal_name,
     signal_number,
     start,
 )
-from pai_scheduler.ssh.runtime.process.task import LocalTask
 from tests.scheduler.ssh.runtime.process.test_task import make
 
 SH = ["/bin/sh", "-c"]

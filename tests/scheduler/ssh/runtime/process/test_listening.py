@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.ssh.runtime.process.listening import SocketOwner, owner_of_path, owner_of_port
+from pai_scheduler.ssh.runtime.process.server import SocketOwner, owner_of_path, owner_of_port
 
 US, OTHERS = {os.getpid()}, {os.getppid()}
 

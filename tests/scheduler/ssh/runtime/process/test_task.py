@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pai_scheduler.engine.process.task_folder import COOKIE, LaunchSpec, TaskFolder
-from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.task_files import ssh_files
-from pai_scheduler.ssh.runtime.process.task import LocalTask
+from pai_scheduler.ssh.keys import JobKeys
+from pai_scheduler.ssh.runtime.process.session import LocalTask
+from pai_scheduler.ssh.task_files import ssh_files
 
 
 def make(folder: Path, env: dict[str, str] | None = None, **fields: Any) -> LocalTask:
