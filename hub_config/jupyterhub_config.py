@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from pai_spawner.hub import prepare_hub
+from pai_spawner.handlers import prepare_hub
 from pai_spawner.pages import use_pages
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821 - given by JupyterHub

@@ -243,7 +243,7 @@ def _public_url(settings: Settings, environment: Mapping[str, str]) -> str:
     if settings.config is None:
         return settings.url
     # only then: it takes a moment to load
-    from pai_spawner.doctor.hub_configuration import ConfigurationError, read_configuration
+    from pai_spawner.doctor.configuration import ConfigurationError, read_configuration
 
     # (a configuration reads what was decided there)
     os.environ.update(environment)

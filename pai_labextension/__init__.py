@@ -51,7 +51,7 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Make `%pai` and `%%pai` known to IPython: `%load_ext pai_labextension`."""
-    from .magics.pai_magic import register
+    from pai_labextension.magics.line import register
 
     register(shell)
 

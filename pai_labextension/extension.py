@@ -13,13 +13,13 @@ from jupyter_server.serverapp import ServerApp
 from tornado.routing import PathMatches, Rule
 from traitlets import Bool, Dict, Unicode, default
 
+from pai_labextension.kernels.setup import begin_job_kernels, use_job_kernels
 from pai_labextension.session.address import session_address
-from pai_labextension.session.full_disk import say_when_full
-from pai_labextension.session.kernel_memory import watch_kernel_memory
+from pai_labextension.session.disk_full import say_when_full
+from pai_labextension.session.memory import watch_kernel_memory
 from pai_scheduler.rest.address import DEFAULT_URL
 
-from .kernels.using import begin_job_kernels, use_job_kernels
-from .late_routes import LateRoutes, RouteSettings
+from .lazy_routes import LateRoutes, RouteSettings
 from .own_python import use_own_packages
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 #: What answers below `<base_url>/pai/`: the module that knows how, and where. Loaded when first asked for.
 _PARTS = (
-    (".proxy.api_routes", "api|webhdfs"),
-    (".runs.code_routes", "code-plan|submit-with-code"),
-    (".job_editor.routes", "job-editor"),
-    (".kernels.routes", "kernels"),
-    (".session.memory_routes", "memory"),
-    (".runs.routes", "run-plan|run-file"),
+    (".proxy.handlers", "api|webhdfs"),
+    (".runs.code_handlers", "code-plan|submit-with-code"),
+    (".job_editor.handlers", "job-editor"),
+    (".kernels.handlers", "kernels"),
+    (".session.memory_handlers", "memory"),
+    (".runs.handlers", "run-plan|run-file"),
     (".tasks.routes", "terminals|connect|ports|ports-absolute"),
-    (".webapp.routes", "service"),
-    (".session.routes", "session"),
+    (".webapp.serving", "service"),
+    (".session.handlers", "session"),
 )
 #: Names of the page's options that `ui/src/index.ts` reads.
 OWN_JOB_OPTION, STORAGE_OPTION = "paiJobName", "paiStorageUri"

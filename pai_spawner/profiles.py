@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from pai_scheduler.job.lazy_grammar import put_off_grammar
 
-from .choices import FIELDS, Choice, Field, Offer, Options, Policy, Profile
 from .messages import Translated
+from .models import FIELDS, Choice, Field, Offer, Options, Policy, Profile, Service
 from .options import InvalidOptions, parse_options
-from .services import Service
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .choices import Options
+from .models import Options
 
 ROLE = "notebook"
 

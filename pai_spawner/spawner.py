@@ -20,11 +20,15 @@ from pai_scheduler.job.exit_codes import STOPPED_BY_USER
 from pai_scheduler.own_packages import OwnPackages
 from pai_scheduler.rest.models import JobDetail
 
-from .choices import Options
-from .choosing import Choosing
-from .ending import End, Ending, note_stop, now_ms, read_ending
-from .failure import ServerNotStarted, ending_of_start, not_started
-from .following import (
+from .availability import describe
+from .homes import prepare_home
+from .messages import Translated, msg
+from .models import Options
+from .options import options_from_form
+from .resume import ResumableStarts
+from .server_job import SINGLEUSER, new_job_name
+from .spawn_options import Choosing, limit_refusal
+from .startup import (
     LISTENING,
     RUNNING,
     Address,
@@ -35,16 +39,19 @@ from .following import (
     reach,
     wait_until_listening,
     wait_until_running,
+    wait_until_serving,
 )
-from .homes import prepare_home
-from .messages import Translated, msg
-from .options import options_from_form
-from .resources import describe
-from .resuming import ResumableStarts
-from .server_job import SINGLEUSER, new_job_name
-from .service_start import wait_until_serving
-from .session_limits import limit_refusal
-from .stopping import PendingStops
+from .termination import (
+    End,
+    Ending,
+    PendingStops,
+    ServerNotStarted,
+    ending_of_start,
+    not_started,
+    note_stop,
+    now_ms,
+    read_ending,
+)
 
 #: Ten years: how long a server may wait in the queue is not the Hub's business.
 _FOR_EVER = 10 * 365 * 24 * 3600

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pai_labextension.answers import (
+from pai_labextension.models import (
     CodePlan,
     CodeServerInfo,
     ConnectCheck,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
+from pai_labextension.models import JobTemplate
 from pai_scheduler.i18n import Message
 
-from ..answers import JobTemplate
 from ..messages import msg
 
 #: The templates in their order: the file's name without its ending, a title, what the job does.

@@ -1,4 +1,4 @@
-"""`<base_url>/pai/kernels`: where the kernels are that run as jobs, and more time for one that is idle."""
+"""REST of kernels that are jobs, and their routes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
+from pai_labextension.lazy_routes import RouteGroup, RouteSettings
+from pai_labextension.models import KernelState, KernelStates
 from pai_scheduler.i18n import Message
 
-from ..answers import KernelState, KernelStates
 from ..base_handlers import PAIHandler, RefusedError
 from ..messages import msg
+from .channels import RunnerError
 from .kernel_job import KernelJob
-from .link import RunnerError
 from .manager import EndedKernel, JobKernelsManager, job_of
+
+# `<base_url>/pai/kernels`: where the kernels are that run as jobs, and more time for one that is idle.
 
 #: What jupyter_server has for a kernel's id.
 ID_PATTERN = r"(\w+-\w+-\w+-\w+-\w+)"
@@ -110,3 +113,17 @@ class KeepHandler(_Kernels):
             ) from error
         self.set_status(HTTPStatus.NO_CONTENT)
         self.finish()
+
+
+# The routes about kernels that are jobs.
+
+
+def make_part(settings: RouteSettings) -> RouteGroup:  # noqa: ARG001 - the kernels have theirs
+    """Make the routes; what is behind them belongs to the server's kernels."""
+
+    async def close() -> None:
+        pass
+
+    return RouteGroup(
+        [(r"/pai/kernels", KernelsHandler, {}), (rf"/pai/kernels/{ID_PATTERN}/keep", KeepHandler, {})], close
+    )

@@ -1,8 +1,11 @@
-"""A notebook server's kernels; those that are jobs are found again after a restart, let go at the end."""
+"""The kernel manager: kernels that are jobs beside those that are not, over a restart of the server."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+import os
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,16 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_client.ioloop.restarter import AsyncIOLoopKernelRestarter
+from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager, ServerKernelManager
+from jupyter_server.services.sessions.sessionmanager import SessionManager
 from traitlets import Type, default
 
 from .provisioner import FOUND
 from .settings import PAIKernels
 
 if TYPE_CHECKING:
-    from .ending import Ending
+    from .job_spec import Ending
     from .kernel_job import KernelJob
     from .service import FoundKernel, KernelService
+
+
+# A notebook server's kernels; those that are jobs are found again after a restart, let go at the end.
 
 #: Seconds until kernels are looked for again, at first and at most, where the scheduler does not answer.
 _AGAIN, _AGAIN_AT_MOST = 5.0, 60.0
@@ -172,7 +180,7 @@ class JobKernelsManager(AsyncMappingKernelManager):
         return kernels
 
     async def _find(self) -> None:
-        folders = await asyncio.to_thread(import_module, ".socket_folder", __package__)
+        folders = await asyncio.to_thread(import_module, ".channels", __package__)
         await asyncio.to_thread(folders.remove_left_folders)
         service = await self.pai_service()
         client = import_module("pai_scheduler.client.rest")
@@ -236,3 +244,92 @@ class JobKernelsManager(AsyncMappingKernelManager):
         await super().shutdown_all(now=now)
         if self.pai_service_now is not None:
             await self.pai_service_now.close()
+
+
+# Which notebook has which kernel, also after the notebook server was started anew.
+
+_COLUMNS = ("session_id", "path", "name", "type", "kernel_id")
+
+
+class JobSessionManager(SessionManager):
+    """Keeps the sessions of kernels that are jobs in a small file: those kernels outlive the server."""
+
+    async def list_sessions(self) -> Any:
+        """List the sessions, those that were there before this server among them."""
+        await self._settled()
+        return await super().list_sessions()
+
+    async def session_exists(self, path: str) -> bool:
+        """Return whether a notebook has a kernel."""
+        await self._settled()
+        return bool(await super().session_exists(path))
+
+    async def restore(self) -> None:
+        """Give notebooks the kernels that they had when the server before this one ended."""
+        for kept in self._read():
+            if kept["kernel_id"] not in self.kernel_manager:
+                continue
+            rows = self.cursor.execute(
+                "SELECT 1 FROM session WHERE kernel_id=? OR path=?", (kept["kernel_id"], kept["path"])
+            )
+            if rows.fetchone() is None:
+                self.cursor.execute(
+                    "INSERT INTO session VALUES (?,?,?,?,?)", tuple(kept[name] for name in _COLUMNS)
+                )
+
+    async def save_session(self, session_id: Any, *values: Any, **named: Any) -> Any:
+        """Note a session."""
+        model = await super().save_session(session_id, *values, **named)
+        self._write()
+        return model
+
+    async def update_session(self, session_id: Any, **values: Any) -> None:
+        """Note what is new of a session."""
+        await super().update_session(session_id, **values)
+        self._write()
+
+    async def delete_session(self, session_id: Any) -> None:
+        """Note that a session is over."""
+        await super().delete_session(session_id)
+        self._write()
+
+    async def _settled(self) -> None:
+        if isinstance(self.kernel_manager, JobKernelsManager):
+            await self.kernel_manager.settled()
+
+    @property
+    def _file(self) -> Path:
+        settings = getattr(self.kernel_manager, "pai_settings", None)
+        server = settings.server if settings is not None else ""
+        name = hashlib.sha256(server.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return Path(jupyter_data_dir()) / "pai-kernels" / f"{name}.json"
+
+    def _read(self) -> list[dict[str, Any]]:
+        try:
+            found = json.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return []
+        return [
+            each
+            for each in (found if isinstance(found, list) else [])
+            if isinstance(each, dict) and all(isinstance(each.get(name), str) for name in _COLUMNS)
+        ]
+
+    def _write(self) -> None:
+        rows = [dict(row) for row in self.cursor.execute("SELECT * FROM session").fetchall()]
+        kept = [row for row in rows if self._is_job(row["kernel_id"]) and None not in row.values()]
+        file = self._file
+        if not kept and not file.exists():
+            return
+        part = file.with_name(f"{file.name}.{os.getpid()}.part")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            part.write_text(json.dumps(kept), encoding="utf-8")
+            part.replace(file)
+        except OSError as error:
+            self.log.warning("Which notebook has which kernel cannot be kept in %s: %s", file, error)
+
+    def _is_job(self, kernel_id: str) -> bool:
+        return (
+            kernel_id in self.kernel_manager and job_of(self.kernel_manager.get_kernel(kernel_id)) is not None
+        )

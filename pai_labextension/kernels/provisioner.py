@@ -112,7 +112,7 @@ class PAIProvisioner(KernelProvisionerBase):
         return self.connection_info
 
     async def _asked_for(self, service: KernelService, kwargs: dict[str, Any]) -> Any:
-        from .job import Demand, KernelRecord
+        from .job_spec import Demand, KernelRecord
 
         async with service.connections.client() as client:
             own = await service.own_server(client)
@@ -154,7 +154,7 @@ class PAIProvisioner(KernelProvisionerBase):
             raise
 
     async def _kernel(self, cmd: list[str], kwargs: dict[str, Any]) -> Any:
-        from .environment import carried
+        from .job_spec import carried
         from .kernel_job import KernelStart
 
         spec_env = list(self.kernel_spec.env)

@@ -14,8 +14,7 @@ from pai_scheduler.i18n import Message
 
 from ..locales import default_locale
 from ..messages import msg
-from .ending import ENDED
-from .job import JOB_NAME, ROLE, Demand, KernelRecord, kernel_job, new_job_name
+from .job_spec import ENDED, JOB_NAME, ROLE, Demand, KernelRecord, kernel_job, new_job_name
 from .kernel_job import KernelJob
 from .settings import PAIKernels
 

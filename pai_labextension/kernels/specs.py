@@ -15,7 +15,7 @@ from traitlets import default
 from .settings import PAIKernels
 
 if TYPE_CHECKING:
-    from .choices import Choice
+    from .offers import Choice
 
 PREFIX = "pai"
 PROVISIONER = "pai-provisioner"
@@ -92,7 +92,7 @@ class JobKernelSpecs(KernelSpecManager):
         try:
             server: Any = self.parent
             service = await server.kernel_manager.pai_service()
-            offering = await asyncio.to_thread(import_module, ".offering", __package__)
+            offering = await asyncio.to_thread(import_module, ".offers", __package__)
             choices = await offering.offered(service)
         except Exception as error:
             # without the scheduler there are no such kernels
@@ -120,7 +120,7 @@ class JobKernelSpecs(KernelSpecManager):
     def _write_titles(self) -> None:
         """Call what is offered by names in the language that its person reads now."""
         if self._choices:
-            title = import_module(".offering", __package__).title
+            title = import_module(".offers", __package__).title
             for name, (kernel, choice) in self._choices.items():
                 self._offered[name].display_name = title(kernel, choice)
 

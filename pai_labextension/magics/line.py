@@ -1,4 +1,4 @@
-"""`%pai jobs`: the command `pai` in a cell, with its words and its tables."""
+"""The magic `%pai`: a command of `pai` in a notebook."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ import io
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from pai_scheduler.client.blocking import Conversation
+from pai_scheduler.client.calls.function import use_locale_of
 from pai_scheduler.client.cli.main import run_command
 from pai_scheduler.client.cli.parser import make_parser
 
+from ..locales import default_locale
 from ..messages import msg
-from .command_error import CommandError, parse
+from .cell import CommandError, parse, run_cell
+
+# `%pai jobs`: the command `pai` in a cell, with its words and its tables.
 
 #: These need a terminal, or go on until somebody ends them.
 _FOR_TERMINALS = frozenset({"ssh", "exec", "port-forward"})
@@ -83,3 +91,29 @@ class _ToldBytes(io.RawIOBase):
     def write(self, data: bytes) -> int:  # type: ignore[override]
         self._tell(self._decoder.decode(bytes(data)))
         return len(data)
+
+
+# The magic itself: which of the two it is, and how what goes wrong is shown.
+
+
+@magics_class
+class PAIMagics(Magics):
+    """`%pai COMMAND …` runs the command `pai`; a cell that begins with `%%pai` runs as a job."""
+
+    @line_cell_magic
+    def pai(self, line: str, cell: str | None = None) -> None:
+        """Run the command `pai`, or the cell as a job. `%pai --help` and `%%pai --help` say more."""
+        __tracebackhide__ = True
+        locale = default_locale()
+        if cell is None:
+            run_line(line, locale)
+            return
+        shell: Any = self.shell
+        shell.push(run_cell(line, cell, shell.user_ns, locale))
+
+
+def register(shell: InteractiveShell) -> None:
+    """Make the magics known to IPython."""
+    shell.register_magics(PAIMagics(shell))
+    # remote functions then speak the language that was chosen in JupyterLab, too
+    use_locale_of(default_locale)

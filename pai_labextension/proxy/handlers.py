@@ -1,20 +1,35 @@
-"""`<base_url>/pai/api/v1/…`: the scheduler's API for the browser, asked with the user's own token."""
+"""Handlers that hand requests on to the scheduler's API and storage, with the user's own token."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
+from urllib.parse import quote
 
 import aiohttp
 from jupyter_server.auth.utils import HTTP_METHOD_TO_AUTH_ACTION
 from jupyter_server.base.handlers import APIHandler
 
 from pai_labextension.base_handlers import PAIHandler, RefusedError
+from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.messages import msg
 from pai_scheduler.i18n import Message
 
-from .resources import MethodError, NoResourceError, ParameterError, RequestTarget, target
-from .streaming_proxy import BodyPipe, Rewriter, StreamingProxy
-from .upstream import SchedulerUnreachableError, Upstream, answer_headers
+from .streaming import BodyPipe, Rewriter, StreamingProxy
+from .upstream import (
+    CONTENTS,
+    MethodError,
+    NoResourceError,
+    ParameterError,
+    RequestTarget,
+    SchedulerUnreachableError,
+    StorageTarget,
+    Upstream,
+    answer_headers,
+    storage_target,
+    target,
+)
+
+# `<base_url>/pai/api/v1/…`: the scheduler's API for the browser, asked with the user's own token.
 
 
 class ForwardHandler(StreamingProxy, PAIHandler, APIHandler):
@@ -91,3 +106,49 @@ class ForwardHandler(StreamingProxy, PAIHandler, APIHandler):
         except ParameterError as error:
             message = msg("“{path}” has no parameter “{name}”.", path=path, name=error.name)
             raise RefusedError(HTTPStatus.BAD_REQUEST, message) from None
+
+
+# `<base_url>/pai/webhdfs/v1/…`: the cluster's storage for the browser, asked with the user's own token.
+#
+# What is in a file was written by anybody: it is only ever handed over as a download, so that none of it
+# runs as a page of the notebook server.
+
+
+class StorageHandler(ForwardHandler):
+    """Forwards one request to the storage, and its answer, both while they come."""
+
+    _target: StorageTarget
+
+    def find(self, method: str, path: str, query: str) -> RequestTarget:
+        """Find where a request goes."""
+        return storage_target(method, path, query)
+
+    def unknown(self, path: str) -> Message:
+        """Return a sentence that says that there can be nothing at a path."""
+        return msg("“{path}” is no path of the storage.", path=path)
+
+    def dress(self, answer: aiohttp.ClientResponse) -> None:
+        """Set the headers; those of contents make a download of them, in a page without rights."""
+        super().dress(answer)
+        goal = self._target
+        if goal.operation in CONTENTS and answer.status == HTTPStatus.OK:
+            archive = goal.operation == "ARCHIVE"
+            name = f"{goal.name or 'storage'}.zip" if archive else goal.name
+            self.set_header("Content-Type", "application/zip" if archive else "application/octet-stream")
+            self.set_header("Content-Disposition", f"attachment; filename*=UTF-8''{quote(name, safe='')}")
+            self.set_header("Content-Security-Policy", "sandbox; default-src 'none'")
+
+
+# The routes to the scheduler's API and to the storage.
+
+
+def make_part(settings: RouteSettings) -> RouteGroup:
+    """Make the routes, and the way to the scheduler behind them."""
+    upstream = Upstream(settings.api_url, settings.token)
+    return RouteGroup(
+        [
+            (r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": upstream}),
+            (r"/pai/webhdfs/v1/(.*)", StorageHandler, {"upstream": upstream}),
+        ],
+        upstream.close,
+    )

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from pai_labextension.answers import CodePlan, SubmitLine
 from pai_labextension.messages import msg
+from pai_labextension.models import CodePlan, SubmitLine
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.client.storage.client import FilesClient, FilesError
 from pai_scheduler.client.storage.code import (

@@ -1,4 +1,4 @@
-"""`<base_url>/pai/code-plan` and `<base_url>/pai/submit-with-code`: jobs whose code goes along."""
+"""REST of submitting with code, and its routes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from http import HTTPStatus
+from pathlib import Path
 
 import msgspec
 from jupyter_server.auth.decorator import authorized
@@ -14,10 +15,13 @@ from jupyter_server.base.handlers import APIHandler
 from tornado import web
 from tornado.iostream import StreamClosedError
 
-from pai_labextension.answers import SubmitLine
 from pai_labextension.base_handlers import PAIHandler, RefusedError
+from pai_labextension.lazy_routes import RouteGroup, RouteSettings
+from pai_labextension.models import SubmitLine
 
 from .code import CodeRefusedError, CodeSubmitter, SubmitRequest
+
+# `<base_url>/pai/code-plan` and `<base_url>/pai/submit-with-code`: jobs whose code goes along.
 
 
 class _CodeHandler(PAIHandler, APIHandler):
@@ -91,3 +95,22 @@ class SubmitHandler(LinesHandler, _CodeHandler):
     async def post(self) -> None:
         """Answer line by line."""
         await self.say_all(self.submitter.submit(self.submit_request(), self.locale_asked))
+
+
+# The routes of submit with code.
+
+
+def make_part(settings: RouteSettings) -> RouteGroup:
+    """Make the routes, and who submits."""
+    submitter = CodeSubmitter(settings.api_url, settings.token, Path(settings.root_dir))
+    return RouteGroup(
+        [
+            (r"/pai/code-plan", PlanHandler, {"submitter": submitter}),
+            (r"/pai/submit-with-code", SubmitHandler, {"submitter": submitter}),
+        ],
+        _close_nothing,
+    )
+
+
+async def _close_nothing() -> None:
+    """A submit opens and closes its own connections."""

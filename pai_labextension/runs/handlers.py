@@ -1,17 +1,22 @@
-"""`<base_url>/pai/run-plan` and `<base_url>/pai/run-file`: a file of the file browser runs as a job."""
+"""REST of runs of files as jobs, and its routes."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
+from pathlib import Path
 
 import msgspec
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
+from pai_labextension.lazy_routes import RouteGroup, RouteSettings
+
 from ..base_handlers import RefusedError
 from .code import CodeRefusedError
 from .code_handlers import LinesHandler
-from .running import FileRunner, RunRequest
+from .manager import FileRunner, RunRequest
+
+# `<base_url>/pai/run-plan` and `<base_url>/pai/run-file`: a file of the file browser runs as a job.
 
 
 class _RunHandler(LinesHandler):
@@ -48,3 +53,19 @@ class RunFileHandler(_RunHandler):
     async def post(self) -> None:
         """Answer line by line."""
         await self.say_all(self.runner.submit(self.run_request(), self.locale_asked))
+
+
+# The routes of files that run as jobs.
+
+
+def make_part(settings: RouteSettings) -> RouteGroup:
+    """Make the routes, and who runs files."""
+    given = {"runner": FileRunner(settings.api_url, settings.token, Path(settings.root_dir))}
+    return RouteGroup(
+        [(r"/pai/run-plan", RunPlanHandler, given), (r"/pai/run-file", RunFileHandler, given)],
+        _close_nothing,
+    )
+
+
+async def _close_nothing() -> None:
+    """A run opens and closes its own connections."""

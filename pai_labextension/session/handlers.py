@@ -1,7 +1,8 @@
-"""`<base_url>/pai/session`: when this notebook server is to end, and that it be kept."""
+"""REST of this server's session, and its routes."""
 
 from __future__ import annotations
 
+import os
 from http import HTTPStatus
 from typing import Any
 
@@ -12,7 +13,12 @@ from tornado import web
 from yarl import URL
 
 from pai_labextension.base_handlers import PAIHandler, RefusedError
+from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.messages import msg
+
+from .address import session_address
+
+# `<base_url>/pai/session`: when this notebook server is to end, and that it be kept.
 
 _PATIENCE = aiohttp.ClientTimeout(total=30)
 
@@ -89,3 +95,16 @@ class KeepHandler(_SessionHandler):
     async def post(self) -> None:
         """Keep the session, where that is possible."""
         await self._tell("POST", "/keep")
+
+
+# The routes to what the Hub's service `pai-sessions` says of this notebook server.
+
+
+def make_part(settings: RouteSettings) -> RouteGroup:
+    """Make the routes, and the way to the service behind them."""
+    service = SessionService(session_address(os.environ), settings.token)
+    given = {"service": service}
+    return RouteGroup(
+        [(r"/pai/session", SessionHandler, given), (r"/pai/session/keep", KeepHandler, given)],
+        service.close,
+    )

@@ -1,4 +1,4 @@
-"""`<base_url>/pai/memory?kernel=ID`: this server's limit, and whether it has cost a kernel."""
+"""REST of this server's memory, and its routes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
-from pai_labextension.answers import MemoryInfo
 from pai_labextension.base_handlers import PAIHandler
+from pai_labextension.lazy_routes import RouteGroup, RouteSettings
+from pai_labextension.models import MemoryInfo
 
-from .kernel_memory import KERNEL_MEMORY, KernelMemory
+from .memory import KERNEL_MEMORY, KernelMemory
+
+# `<base_url>/pai/memory?kernel=ID`: this server's limit, and whether it has cost a kernel.
 
 
 class MemoryHandler(PAIHandler, APIHandler):
@@ -30,3 +33,15 @@ class MemoryHandler(PAIHandler, APIHandler):
             "lost": memory.lost(self.get_query_argument("kernel", "")),
         }
         self.finish(json.dumps(answer))
+
+
+# The route of this server's own memory.
+
+
+def make_part(settings: RouteSettings) -> RouteGroup:  # noqa: ARG001 - nobody is asked
+    """Make the route."""
+    return RouteGroup([(r"/pai/memory", MemoryHandler, {})], _close_nothing)
+
+
+async def _close_nothing() -> None:
+    """Nothing is open."""

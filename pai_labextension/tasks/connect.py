@@ -1,23 +1,102 @@
-"""What a person needs to reach a task with a program of theirs, and whether that works."""
+"""Ways into a task for *Connect*: SSH, ports, code-server."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Container
+from dataclasses import dataclass
+from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
-from pai_labextension.answers import Address, ConnectCheck, ConnectInfo, PortLink
+import asyncssh
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler
+from tornado import web
+
+from pai_labextension.base_handlers import RefusedError
 from pai_labextension.messages import msg
-from pai_scheduler.client.rest import ApiError, Client
+from pai_labextension.models import Address, CodeServerInfo, ConnectCheck, ConnectInfo, PortLink
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.client.ssh.connection import RemoteError, why_nothing_runs
 from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import SshContainer
 
-from .code_server import run_script, start_code_server
 from .connections import TaskConnections, TaskName
-from .handlers import TASK_ERRORS, reason_of
 from .ports import Ports
+from .terminals import TASK_ERRORS, TaskHandler, reason_of
+
+# VS Code in a browser: starts code-server in a task whose image has it.
+
+#: Seconds after which a task that does not answer is given up; the script waits for less.
+_START_SECONDS = 60.0
+_SHELL = "exec sh"
+#: Starts code-server once in a task, and prints `<its port> <the work folder>`. It listens where the task
+#: alone reaches it, so that it asks for no password of its own.
+_SCRIPT = r"""
+command -v code-server >/dev/null 2>&1 || exit 90
+umask 077
+place="${HOME:-/}/.cache/pai-code-server/${PAI_CONTAINER_ID:-task}"
+mkdir -p "$place" 2>/dev/null || place=$(mktemp -d) || exit 91
+runs() { pid=$(cat "$place/pid" 2>/dev/null) && kill -0 "$pid" 2>/dev/null; }
+cd "${PAI_WORK_DIR:-.}" || exit 91
+if ! runs; then
+  nohup code-server --auth none --bind-addr 127.0.0.1:0 --disable-telemetry --disable-update-check \
+    </dev/null >"$place/log" 2>&1 &
+  echo $! >"$place/pid"
+fi
+says='.*HTTP server listening on http://127\.0\.0\.1:\([0-9][0-9]*\).*'
+turn=0
+while [ $turn -lt 45 ]; do
+  port=$(sed -n "s|$says|\1|p" "$place/log" | tail -n 1)
+  if [ -n "$port" ]; then printf '%s %s' "$port" "$PWD"; exit 0; fi
+  if ! runs; then tail -n 5 "$place/log" >&2; exit 92; fi
+  turn=$((turn + 1))
+  sleep 1
+done
+exit 93
+"""
+_NOT_THERE = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a script ended, and what it said; `status` None: nobody knows."""
+
+    status: int | None
+    stdout: str
+    stderr: str
+
+
+async def start_code_server(connection: asyncssh.SSHClientConnection) -> tuple[int, str]:
+    """Start it, unless it runs; return its port and the folder to open. RefusedError, asyncssh.Error."""
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            done = await run_script(connection, _SCRIPT)
+    except TimeoutError:
+        done = Done(None, "", "")
+    port, _, folder = done.stdout.partition(" ")
+    if done.status == 0 and port.isdecimal():
+        return int(port), folder
+    if done.status == _NOT_THERE:
+        raise RefusedError(
+            HTTPStatus.CONFLICT,
+            msg(
+                "There is no code-server in this task. Take an image that has it, or install it in the task: "
+                "https://coder.com/docs/code-server/install"
+            ),
+        )
+    reason = done.stderr or msg("it says nothing")
+    raise RefusedError(HTTPStatus.CONFLICT, msg("code-server does not start: {reason}", reason=reason))
+
+
+async def run_script(connection: asyncssh.SSHClientConnection, script: str) -> Done:
+    """Run lines of a shell, which are read by it and no part of any command line."""
+    result = await connection.run(_SHELL, input=script, encoding="utf-8", errors="replace")
+    return Done(result.exit_status, str(result.stdout or "").strip(), str(result.stderr or "").strip())
+
+
+# What a person needs to reach a task with a program of theirs, and whether that works.
 
 #: Seconds after which a task that does not answer is given up.
 _CHECK_SECONDS = 30.0
@@ -148,3 +227,51 @@ def _published(container: SshContainer | None) -> Address | None:
 
 def _checked(ok: bool, message: str, begin: float) -> ConnectCheck:
     return {"ok": ok, "message": message, "milliseconds": round((time.monotonic() - begin) * 1000)}
+
+
+# `<base_url>/pai/connect/<user>/<job>/<role>-<index>`: how to reach a task, for the dialog that shows it.
+
+
+class _ConnectHandler(TaskHandler, APIHandler):
+    def initialize(self, connect: Connect) -> None:
+        """Note whom to ask."""
+        self._connect = connect
+
+
+class DescribeHandler(_ConnectHandler):
+    """Answers how to connect to a task."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, *_names: str) -> None:
+        """Answer with addresses, or why there are none."""
+        try:
+            self.finish(await self._connect.describe(self.task(), self.locale_asked))
+        except ApiError as error:
+            raise RefusedError(error.status, error.message) from error
+        except UnreachableError as error:
+            raise RefusedError(HTTPStatus.BAD_GATEWAY, reason_of(error)) from error
+
+
+class CheckHandler(_ConnectHandler):
+    """Tries a connection to a task, step by step."""
+
+    @web.authenticated
+    @authorized
+    async def post(self, *_names: str) -> None:
+        """Answer with how it went."""
+        self.finish(await self._connect.check(self.task(), self.locale_asked))
+
+
+class CodeServerHandler(_ConnectHandler):
+    """Starts code-server."""
+
+    @web.authenticated
+    @authorized
+    async def post(self, *_names: str) -> None:
+        """Answer with where it is, or how to get it."""
+        try:
+            info: CodeServerInfo = {"url": await self._connect.code_server(self.task())}
+            self.finish(info)
+        except TASK_ERRORS as error:
+            raise RefusedError(HTTPStatus.BAD_GATEWAY, reason_of(error)) from error

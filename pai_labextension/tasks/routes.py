@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pai_labextension.late_routes import RouteGroup, RouteSettings
+from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 
-from .connect import Connect
-from .connect_handlers import CheckHandler, CodeServerHandler, DescribeHandler
+from .connect import CheckHandler, CodeServerHandler, Connect, DescribeHandler
 from .connections import TaskConnections
-from .handlers import TASK_PATTERN
-from .port_handlers import PortHandler
-from .ports import Ports
-from .terminal_handlers import NAME_PATTERN, TerminalHandler, TerminalsHandler, TerminalSocket
+from .ports import PortHandler, Ports
+from .terminals import NAME_PATTERN, TASK_PATTERN, TerminalHandler, TerminalsHandler, TerminalSocket
 
 
 def make_part(settings: RouteSettings) -> RouteGroup:

@@ -1,26 +1,133 @@
-"""Gives `jupyter-server-proxy` the service: it passes on what the program answers, which is watched here.
-
-Its own supervision starts a program at the first request, again and again where that ends with an error, and
-says nothing of it but "could not start in time".
-"""
+"""The proxy of a profile's web program: its status page while it starts or has failed, its handlers."""
 
 from __future__ import annotations
 
 import json
+import signal
+from html import escape
 from http import HTTPStatus
 from typing import Any
 
+from jupyter_server.auth.decorator import authorized
 from jupyter_server.serverapp import ServerApp
 from jupyter_server_proxy.config import ServerProcess
 from jupyter_server_proxy.handlers import NamedLocalProxyHandler
 from tornado import web
 from traitlets import Instance
 
-from pai_scheduler.i18n import choose_locale
+from pai_labextension.base_handlers import PAIHandler, RefusedError
+from pai_labextension.lazy_routes import RouteGroup, RouteSettings
+from pai_labextension.messages import counted, msg
+from pai_scheduler.i18n import Message, choose_locale
 
-from .page import HEADERS, page
-from .program import PATH, Command, Program, State
-from .words import sentence_of, title_of
+from .program import PATH, SETTING, Command, Program, State
+
+# What is said of a service that does not answer.
+
+
+def title_of(program: Program) -> Message:
+    """Say what it does, in a few words."""
+    title = program.command.title
+    match program.state:
+        case State.STARTING:
+            return msg("{title} is starting", title=title)
+        case State.FAILED:
+            return msg("{title} did not start", title=title)
+        case State.ENDED:
+            return msg("{title} has ended", title=title)
+    return msg("{title} is running", title=title)
+
+
+def sentence_of(program: Program) -> Message:
+    """Say why it does not answer."""
+    code, seconds = program.exit_code, program.command.start_seconds
+    if program.state is State.STARTING:
+        return msg("It is shown here as soon as it answers.")
+    if program.reason:
+        return msg("It cannot be started: {reason}", reason=program.reason)
+    if code is None:
+        return counted(
+            "It did not answer within {count} second, and was ended.",
+            "It did not answer within {count} seconds, and was ended.",
+            count=seconds,
+        )
+    if code == -signal.SIGKILL:
+        return msg(
+            "It was ended by signal 9. Where nobody sent that, the memory was not enough: choose more at the "
+            "server's next start."
+        )
+    if code < 0:
+        return msg("It was ended by signal {number}.", number=-code)
+    return msg("It ended by itself, with exit code {code}.", code=code)
+
+
+# The page at a service's address while it does not answer: what it does, and how it is started again.
+
+#: Seconds after which the page of a starting service looks again.
+_AGAIN_SECONDS = 1
+HEADERS = (
+    ("Cache-Control", "no-store"),
+    (
+        "Content-Security-Policy",
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'self'",
+    ),
+    ("X-Content-Type-Options", "nosniff"),
+)
+_PAGE = """<!DOCTYPE html>
+<html lang="{lang}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title>{again}
+<style>
+:root {{color-scheme: light dark}}
+body {{font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 12vh auto; padding: 0 1rem}}
+h1 {{font-size: 1.5rem; overflow-wrap: anywhere}}
+h2 {{font-size: 1rem; margin-bottom: .25rem}}
+pre {{white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem}}
+pre {{border: 1px solid; border-radius: .5rem; padding: .75rem}}
+button {{font: inherit; padding: .5rem 1rem; border: 0; border-radius: .4rem; cursor: pointer}}
+button {{background: #1558c0; color: #fff}}
+form, a {{display: inline-block; margin: .5rem 1rem .5rem 0}}
+</style></head>
+<body><main><h1>{title}</h1><p role="status">{sentence}</p>{log}{actions}</main></body></html>
+"""
+
+
+def page(program: Program, locale: str, *, start_url: str, lab_url: str, xsrf: str) -> str:
+    """Make the page in a language.
+
+    `start_url`: where a click starts the service; `xsrf`: the token that shows that it was a click.
+    """
+    starting = program.state is State.STARTING
+    return _PAGE.format(
+        lang=locale.replace("_", "-"),
+        title=escape(title_of(program).in_locale(locale)),
+        sentence=escape(sentence_of(program).in_locale(locale)),
+        again=f'<meta http-equiv="refresh" content="{_AGAIN_SECONDS}">' if starting else "",
+        log="" if starting else _log(program.log, locale),
+        actions="" if starting else _actions(locale, start_url, lab_url, xsrf),
+    )
+
+
+def _log(log: str, locale: str) -> str:
+    if not log:
+        return f"<p>{escape(msg('It has written nothing.').in_locale(locale))}</p>"
+    heading = msg("The last lines that it wrote").in_locale(locale)
+    return f"<h2>{escape(heading)}</h2><pre>{escape(log)}</pre>"
+
+
+def _actions(locale: str, start_url: str, lab_url: str, xsrf: str) -> str:
+    again, look = msg("Start it again"), msg("Look around in JupyterLab")
+    return (
+        f'<form method="post" action="{escape(start_url)}">'
+        f'<input type="hidden" name="_xsrf" value="{escape(xsrf)}">'
+        f"<button>{escape(again.in_locale(locale))}</button></form>"
+        f'<a href="{escape(lab_url)}">{escape(look.in_locale(locale))}</a>'
+    )
+
+
+# Gives `jupyter-server-proxy` the service: it passes on what the program answers, which is watched here.
+#
+# Its own supervision starts a program at the first request, again and again where that ends with an error,
+# and says nothing of it but "could not start in time".
 
 #: Seconds within which the end of a program is noticed that answered no more.
 _NOTICED_WITHIN = 0.5
@@ -124,3 +231,47 @@ def serve(server: ServerApp, raw: Any) -> Program:
     )
     server.config.ServerProxy.servers.update({PATH: process})
     return program
+
+
+# `<base_url>/pai/service`: what the service of this server does, and how it is started again.
+
+
+class ServiceStateHandler(PAIHandler):
+    """Answers with `ProgramState`; a POST, which a person's click makes, starts the program again."""
+
+    # the spawner and the Hub ask, which is no use of the server
+    _track_activity = False
+
+    @web.authenticated
+    @authorized
+    def get(self) -> None:
+        """Say what it does."""
+        self.set_header("Content-Type", "application/json")
+        self.set_header("Cache-Control", "no-store")
+        self.finish(json.dumps(self._program.told))
+
+    @web.authenticated
+    @authorized
+    def post(self) -> None:
+        """Start it, unless it runs, and show it."""
+        self._program.start()
+        self.redirect(f"{self.base_url}{PATH}/", status=HTTPStatus.SEE_OTHER)
+
+    @property
+    def _program(self) -> Program:
+        program = self.settings.get(SETTING)
+        if not isinstance(program, Program):
+            raise RefusedError(HTTPStatus.NOT_FOUND, msg("No service opens in this server."))
+        return program
+
+
+# The route of the service that opens in this server.
+
+
+def make_part(settings: RouteSettings) -> RouteGroup:  # noqa: ARG001 - nobody is asked
+    """Make the route."""
+    return RouteGroup([(r"/pai/service", ServiceStateHandler, {})], _close_nothing)
+
+
+async def _close_nothing() -> None:
+    """Nothing is open; the server ends the program itself."""

@@ -1,4 +1,4 @@
-"""Who I am, how to log in, my keys, and what answers here: mostly without a token."""
+"""The account: who asks, how to log in, own keys, and what answers here; mostly without a token."""
 
 from __future__ import annotations
 

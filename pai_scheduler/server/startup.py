@@ -1,4 +1,4 @@
-"""What a scheduler needs before it can start: configuration, port, database."""
+"""Preparation of a start: configuration, port, database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the store holds beside jobs: events, maintenance, history, schedules, dependencies."""
+"""Records beside jobs: events, maintenance, history, schedules, dependencies."""
 
 from __future__ import annotations
 

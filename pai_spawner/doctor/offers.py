@@ -1,26 +1,34 @@
-"""Judges what people are offered: profiles, rules for sessions, virtual clusters, and the groups in them."""
+"""Checks of what people are offered: profiles, rules, groups, images, shared folders."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Set
+from contextlib import closing
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import Any
 
 import sqlalchemy as sa
+from docker import DockerClient
+from docker.errors import APIError, ContainerError, DockerException, ImageNotFound
+from requests.exceptions import RequestException
 from sqlalchemy.exc import SQLAlchemyError
 from traitlets import TraitError
 from traitlets.config import Config
 
 from pai_scheduler.server.doctor.finding import Finding, good, note, wrong
+from pai_spawner.models import Profile
 
-from ..choices import Profile
 from ..messages import msg
 from ..profiles import InvalidProfiles, read_profiles
 from ..sessions.policy import SETTING_NAMES, Condition, Settings
 from ..sessions.policy import Policy as SessionPolicy
 from ..sessions.policy_file import PolicyError, read_policy
 from ..settings import SpawnerSettings
-from .hub_configuration import HubConfiguration
+from .configuration import HubConfiguration
+
+# Judges what people are offered: profiles, rules for sessions, virtual clusters, and the groups in them.
 
 
 def of_offers(hub: HubConfiguration) -> Iterator[Finding]:
@@ -188,3 +196,198 @@ def _short(time: timedelta) -> str:
     minutes, seconds = divmod(rest, 60)
     parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
     return " ".join(f"{number}{unit}" for number, unit in parts if number) or "0s"
+
+
+# Judges the images that people are offered, and whether a container reaches the Hub.
+
+_HOST = "unix:///var/run/docker.sock"
+_SECONDS = 30
+_ERRORS = (DockerException, RequestException, OSError)
+#: What is run in an image: its argument is an address.
+_ASK = """\
+import sys, urllib.request
+urllib.request.build_opener(urllib.request.ProxyHandler({})).open(sys.argv[1], timeout=10).read()
+"""
+
+
+def of_images(hub: HubConfiguration) -> Iterator[Finding]:
+    """Judge what is offered to people whose servers are containers; nothing is pulled."""
+    said = hub.config.PAISpawner
+    for pattern in said.get("allowed_images", []):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            yield wrong(
+                msg(
+                    "c.PAISpawner.allowed_images has {pattern}, which is no regular expression: {error}",
+                    pattern=pattern,
+                    error=error,
+                ),
+                msg("Correct it; a dot that is meant is written with a backslash before it."),
+            )
+    if hub.engine == "process":
+        return  # the image's name is shown only
+    offered = dict(said.get("images", {}))
+    if not offered:
+        yield wrong(
+            msg("No image is offered."),
+            msg("Set c.PAISpawner.images: name shown → image."),
+        )
+        return
+    host = hub.environ.get("DOCKER_HOST") or _HOST
+    try:
+        with closing(DockerClient(base_url=host, timeout=_SECONDS)) as client:
+            there = []
+            for name, image in offered.items():
+                finding = _image(client, str(name), str(image))
+                yield finding
+                if finding.advice is None:
+                    there.append(str(image))
+            if there and hub.engine == "docker":
+                yield _way_from_a_container(client, hub, there[0])
+    except _ERRORS as error:
+        yield wrong(
+            msg("Docker at {host} cannot be asked for images: {error}", host=host, error=_reason(error)),
+            msg("See that it runs, and that this account is in the group docker."),
+        )
+
+
+def _image(client: DockerClient, name: str, image: str) -> Finding:
+    try:
+        client.images.get(image)
+        return good(msg("The image of “{name}” is here: {image}.", name=name, image=image))
+    except ImageNotFound:
+        pass
+    try:
+        client.images.get_registry_data(image)
+    except (APIError, *_ERRORS) as error:
+        return wrong(
+            msg(
+                "The image of “{name}”, {image}, is not here, and its registry does not give it: {error}",
+                name=name,
+                image=image,
+                error=_reason(error),
+            ),
+            msg("Build or pull it (make image builds the Hub's own), or see its name."),
+        )
+    return note(
+        msg("The image of “{name}”, {image}, is not here, but its registry has it.", name=name, image=image),
+        msg("The first server waits for it; before that: {command}", command=f"docker pull {image}"),
+    )
+
+
+def _way_from_a_container(client: DockerClient, hub: HubConfiguration, image: str) -> Finding:
+    """Ask the Hub from a container, as servers do: by what the scheduler passes on at Docker's bridge."""
+    port = hub.public_url.rpartition(":")[2]
+    config = client.networks.get("bridge").attrs["IPAM"]["Config"][0]
+    # (Docker names it only where an administrator chose it; its own choice is the first address)
+    address = config.get("Gateway") or ip_network(config["Subnet"])[1]
+    url = f"http://{address}:{port}{hub.app.base_url}hub/api/"
+    try:
+        client.containers.run(
+            image, [_ASK, url], entrypoint=["python3", "-c"], network_mode="bridge", remove=True
+        )
+    except (ContainerError, APIError) as error:
+        told = error.stderr if isinstance(error, ContainerError) and error.stderr else _reason(error)
+        why = (told.decode(errors="replace") if isinstance(told, bytes) else str(told)).strip().splitlines()
+        return wrong(
+            msg("A container does not reach the Hub at {url}: {error}", url=url, error=(why or [""])[-1]),
+            msg(
+                "See that the scheduler runs with --front-door-port {port}, and that no firewall stops what "
+                "comes from Docker's bridge.",
+                port=port,
+            ),
+        )
+    return good(msg("A container reaches the Hub at {url}.", url=url))
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "explanation", None) or error)[:300]
+
+
+# Judges the shared folders that servers are started with: each is to be one that the scheduler has.
+
+#: All that are open to a server's user.
+_ALL = "*"
+
+
+def of_shared_folders(hub: HubConfiguration) -> Iterator[Finding]:
+    """Judge `PAISpawner.shared_folders` and those of profiles by the cluster file, where the Hub knows it."""
+    named = _named(hub)
+    if not named:
+        return
+    if hub.engine == "process":
+        for place, names in named.items():
+            yield wrong(
+                msg(
+                    "{place} names shared folders ({names}), and the process engine has none.",
+                    place=place,
+                    names=", ".join(names),
+                ),
+                msg("Take them out, or use --engine docker: such a server does not start."),
+            )
+        return
+    if hub.cluster_file is None and not hub.starts_scheduler:
+        return
+    known = _known(hub)
+    lacking = {place: missing for place, names in named.items() if (missing := set(names) - known.keys())}
+    for place, missing in lacking.items():
+        yield wrong(
+            msg(
+                "{place} names shared folders that are not in the cluster file: {names}.",
+                place=place,
+                names=", ".join(sorted(missing)),
+            ),
+            msg(
+                "Add them to sharedFolders in {file}, or see their spelling (known are: {known}): such a "
+                "server does not start.",
+                file=hub.cluster_file or msg("a cluster file"),
+                known=", ".join(known) or "–",
+            ),
+        )
+    if not lacking:
+        shown = ", ".join(sorted({name for names in named.values() for name in names}))
+        yield good(msg("The cluster file has all shared folders that are named: {names}.", names=shown))
+    yield from _closed(hub, known)
+
+
+def _named(hub: HubConfiguration) -> Mapping[str, tuple[str, ...]]:
+    """Return the names that stand at each place of the configuration; none where it cannot be read."""
+    try:
+        settings, profiles = spawner_settings(hub), offered_profiles(hub)
+    except (InvalidProfiles, TraitError):
+        return {}  # said elsewhere
+    places = {"c.PAISpawner.shared_folders": tuple(settings.shared_folders)}
+    for profile in profiles:
+        places[str(msg("The profile {name}", name=profile.name))] = profile.shared_folders or ()
+    return {place: own for place, names in places.items() if (own := tuple(n for n in names if n != _ALL))}
+
+
+def _known(hub: HubConfiguration) -> dict[str, frozenset[str]]:
+    """Return the shared folders of the cluster file, each with the groups that it is open to; none: all."""
+    folders = hub.cluster.get("sharedFolders")
+    return {
+        str(folder["name"]): frozenset(map(str, folder.get("groups") or ()))
+        for folder in (folders if isinstance(folders, list) else ())
+        if isinstance(folder, Mapping) and "name" in folder
+    }
+
+
+def _closed(hub: HubConfiguration, known: Mapping[str, frozenset[str]]) -> Iterator[Finding]:
+    """Find the profiles that people are offered who may not have its folders."""
+    for profile in offered_profiles(hub):
+        for name in profile.shared_folders or ():
+            groups = known.get(name, frozenset())
+            if groups and not (profile.groups and profile.groups <= groups):
+                yield note(
+                    msg(
+                        "The profile {profile} is offered to people who may not have its shared folder "
+                        "{name}: that is for {groups} only.",
+                        profile=profile.name,
+                        name=name,
+                        groups=", ".join(sorted(groups)),
+                    ),
+                    msg(
+                        "Offer it to these groups only (groups in the profile): for others it does not start."
+                    ),
+                )

@@ -11,7 +11,7 @@ from pathlib import Path
 from pai_scheduler.server.doctor.finding import Finding, Verdict, lines, wrong
 
 from ..messages import msg
-from .hub_configuration import ConfigurationError, read_configuration
+from .configuration import ConfigurationError, read_configuration
 
 _CONFIG = "jupyterhub_config.py"
 
@@ -77,12 +77,9 @@ def _findings(config: Path, folder: Path, environ: Mapping[str, str]) -> Iterato
         )
         return
     # (they load much, some of it slowly)
-    from .images import of_images
-    from .kept_files import of_kept_files
-    from .logins import of_logins
-    from .offers import of_offers
-    from .running_parts import of_running_parts
-    from .shared_folders import of_shared_folders
+    from .configuration import of_kept_files, of_logins
+    from .offers import of_images, of_offers, of_shared_folders
+    from .services import of_running_parts
 
     for judge in (of_logins, of_kept_files, of_offers, of_shared_folders, of_running_parts, of_images):
         yield from judge(hub)

@@ -1,23 +1,172 @@
-"""What the Hub's pages show of a person's servers: what each has, what it does, why it has ended."""
+"""The Hub's home page: a person's servers, whether their programs answer, and the time left."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Literal
+from urllib.parse import quote
 from weakref import WeakKeyDictionary
+
+import httpx
+import msgspec
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError, starts_in
 from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import JobDetail
+from pai_scheduler.rest.sessions import SessionInfo
+from pai_spawner.availability import describe
+from pai_spawner.startup import ServiceState, ask, asking
+from pai_spawner.termination import SESSIONS_SERVICE, Ending, now_ms
 
-from ..ending import Ending, now_ms
 from ..messages import msg
-from ..resources import describe
 from ..server_job import ROLE
-from .service_health import service_trouble
-from .time_left import time_left
+from ..sessions.words import duration
+
+# How long a running server has left, and what ends it: its time limit, or a rule for sessions, whichever is
+# first.
+
+#: Seconds that a page waits for the service before it is shown without what that knows.
+_SESSIONS_PATIENCE = 2.0
+#: where a server's job has its own token, which may ask about that server and nothing more
+_OWN_TOKEN = "JUPYTERHUB_API_TOKEN"  # noqa: S105 - its name
+
+_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLeft:
+    """When a server ends if nothing changes (ms since the epoch), and by what: a cause of `SessionInfo`."""
+
+    end: int
+    cause: str
+
+    def in_words(self, now: int) -> Message:
+        """Say how long that is from `now` on (ms since the epoch), and why."""
+        time = duration(timedelta(milliseconds=max(0, self.end - now)))
+        match self.cause:
+            case "idle":
+                return msg("{time} left if nobody uses it.", time=time)
+            case "lifetime":
+                return msg("{time} left of the time that such a server may run.", time=time)
+            case "hours":
+                return msg("{time} left: such a server may run only at certain hours.", time=time)
+            case _:
+                return msg("{time} left of its time limit.", time=time)
+
+
+async def time_left(spawner: Any, detail: JobDetail, config: Mapping[str, Any] | None) -> TimeLeft | None:
+    """Find what ends a running server first; None: nothing is known to."""
+    session = await _session(spawner, config)
+    ends = []
+    if (limit := detail["jobStatus"]["latestEndTime"]) is not None:
+        ends.append((limit, "limit"))
+    if session is not None and session["endTime"] is not None and session["cause"] is not None:
+        ends.append((session["endTime"], session["cause"]))
+    return TimeLeft(*min(ends)) if ends else None
+
+
+def own_token(config: Mapping[str, Any] | None) -> str:
+    """Return a server's own token, by the configuration of its job; empty: that is not known."""
+    return str(((config or {}).get("jobEnvs") or {}).get(_OWN_TOKEN, ""))
+
+
+async def _session(spawner: Any, config: Mapping[str, Any] | None) -> SessionInfo | None:
+    """Ask the service that watches over sessions; None: it does not tell."""
+    address, token = _address(spawner), own_token(config)
+    if not address or not token:
+        return None
+    server = f"servers/{quote(spawner.name, safe='')}" if spawner.name else "server"
+    url = f"{address}/api/users/{quote(spawner.user.name, safe='')}/{server}"
+    try:
+        answer = await _client().get(url, headers={"Authorization": f"Bearer {token}"})
+        session = msgspec.json.decode(answer.content, type=SessionInfo) if answer.is_success else None
+    except (httpx.HTTPError, msgspec.DecodeError):
+        return None
+    # what it knows may be of the start before this one
+    return session if session is not None and session["job"] == spawner.job_name else None
+
+
+def _address(spawner: Any) -> str:
+    """Return where the Hub reaches the service: where it started it, or else as servers do."""
+    service = spawner.user.settings.get("services", {}).get(SESSIONS_SERVICE)
+    if service is not None and service.url:
+        return (str(service.url).rstrip("/") + str(service.prefix)).rstrip("/")
+    return str(spawner.sessions_url).rstrip("/")
+
+
+def _client() -> httpx.AsyncClient:
+    loop = asyncio.get_running_loop()
+    if loop not in _clients:
+        _clients[loop] = httpx.AsyncClient(timeout=_SESSIONS_PATIENCE, trust_env=False)
+    return _clients[loop]
+
+
+# Whether the service of a running server answers, for the Hub's home: the server runs on without it.
+
+#: Seconds that a page waits for a server, which is a user's own program, before it is shown without this.
+_SERVICE_PATIENCE = 2.0
+#: Seconds for which an answer holds: as many pages as people open, a server is asked no more often.
+_KEPT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One question to a server. `at`: when, by the loop's clock; `answer`: for all who ask meanwhile."""
+
+    job: str
+    at: float
+    answer: asyncio.Task[ServiceState | None]
+
+
+_asked: WeakKeyDictionary[Any, _Asked] = WeakKeyDictionary()
+
+
+async def service_trouble(spawner: Any, config: Mapping[str, Any] | None) -> Message | None:
+    """Say what keeps a running server's service from being used; None: nothing, or that is not known."""
+    if not spawner.service_title or spawner.server is None or not (token := own_token(config)):
+        return None
+    now = asyncio.get_running_loop().time()
+    asked = _asked.get(spawner)
+    if asked is None or asked.job != spawner.job_name or now - asked.at > _KEPT:
+        answer = asyncio.create_task(_ask(str(spawner.server.url), token))
+        _asked[spawner] = asked = _Asked(spawner.job_name, now, answer)
+    # a page that is given up must not take the answer from another
+    found = await asyncio.shield(asked.answer)
+    return None if found is None else _in_words(found, spawner.service_title)
+
+
+async def _ask(server_url: str, token: str) -> ServiceState | None:
+    async with asking(token, _SERVICE_PATIENCE) as http:
+        return await ask(http, server_url)
+
+
+def _in_words(found: ServiceState, title: Message) -> Message | None:
+    match found.state:
+        case "starting":
+            return msg("The server runs, and {title} is starting in it.", title=title)
+        case "failed":
+            return msg("The server runs, but {title} did not start: open it to read why.", title=title)
+        case "ended" if found.exit_code is not None and found.exit_code < 0:
+            return msg(
+                "The server runs, but {title} has ended (signal {number}): open it to read why.",
+                title=title,
+                number=-found.exit_code,
+            )
+        case "ended":
+            return msg(
+                "The server runs, but {title} has ended (exit code {code}): open it to read why.",
+                title=title,
+                code=found.exit_code,
+            )
+        case _:
+            return None
+
+
+# What the Hub's pages show of a person's servers: what each has, what it does, why it has ended.
 
 #: Seconds that a page waits for the scheduler before it is shown without what that knows.
 _PATIENCE = 5.0

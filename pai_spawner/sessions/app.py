@@ -8,15 +8,15 @@ from pathlib import Path
 from jupyterhub.services.auth import HubOAuthCallbackHandler
 from tornado.web import Application, StaticFileHandler
 
-from .api_handlers import (
+from .handlers import (
     SESSION_PATH,
+    Context,
     EndHandler,
     KeepHandler,
     MessageHandler,
     SessionHandler,
     SessionsHandler,
 )
-from .base_handlers import Context
 from .page_handlers import ActionHandler, PageHandler
 
 

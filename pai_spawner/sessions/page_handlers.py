@@ -16,8 +16,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pai_scheduler.i18n import Message
 
 from ..messages import msg
-from . import present, words
-from .base_handlers import Handler, Refused
+from . import handlers, words
+from .handlers import Handler, Refused
 
 #: Jobs, newest first, among which those that run are looked for.
 MOST_JOBS = 2000
@@ -81,7 +81,7 @@ class PageHandler(_PageHandler):
         )
         wanted = self.get_query_argument("q", "").strip()
         sessions = [
-            present.row(keeper, watched, self.locale_asked, now)
+            handlers.row(keeper, watched, self.locale_asked, now)
             for _, watched in sorted(keeper.sessions.items())
         ]
         of_sessions = {(session["user"], session["job"]) for session in sessions}
@@ -108,9 +108,9 @@ class PageHandler(_PageHandler):
             cut_off=len(jobs) >= MOST_JOBS,
             clusters=sorted(clusters.items()),
             nodes=nodes,
-            now=present.ms(now),
+            now=handlers.ms(now),
             since=lambda ms: self.say(_since(ms, now)),
-            until=lambda ms: self.say(_since(2 * present.ms(now) - ms, now)),
+            until=lambda ms: self.say(_since(2 * handlers.ms(now) - ms, now)),
             iso=lambda ms: datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds"),
         )
 

@@ -20,8 +20,7 @@ from pai_scheduler.i18n import Message
 from pai_scheduler.job.lazy_grammar import put_off_grammar
 
 from ..messages import msg
-from .hours import Hours, parse_hours
-from .policy import Condition, GroupLimit, Policy, Rule
+from .policy import Condition, GroupLimit, Hours, Policy, Rule, parse_hours
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

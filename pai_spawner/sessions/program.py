@@ -20,12 +20,11 @@ from tornado.httpserver import HTTPServer
 from pai_scheduler.client.rest import Client
 
 from .app import make_app
-from .base_handlers import Context
-from .hub import HubClient
-from .keeper import SessionKeeper, asker
+from .culler import Records, SessionKeeper, asker
+from .handlers import Context
+from .hub_client import HubClient
 from .policy_file import PolicyError
 from .policy_source import PolicySource
-from .records import Records
 
 _log = logging.getLogger(__name__)
 

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from pai_scheduler.i18n import Message
 
 from ..messages import counted, msg
-from .decide import Cause, Decision
-from .policy import Settings
+from .policy import Cause, Decision, Settings
 
 
 def warning(decision: Decision, settings: Settings, started: datetime, now: datetime) -> Message:

@@ -10,8 +10,7 @@ from traitlets.config.loader import PyFileConfigLoader
 
 import hub_config
 from hub_config.run import parse_settings
-from pai_spawner.changes_handler import CHANGES_PATTERN, ChangesHandler
-from pai_spawner.choosing_handler import PATTERN, ChoosingHandler
+from pai_spawner.handlers import CHANGES_PATTERN, PATTERN, ChangesHandler, ChoosingHandler
 
 CONFIG = Path(hub_config.__file__).with_name("jupyterhub_config.py")
 

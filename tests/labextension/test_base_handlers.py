@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from pai_labextension.extension import _PARTS
-from pai_labextension.late_routes import RouteSettings
+from pai_labextension.lazy_routes import RouteSettings
 
 #: Addresses that no route has, below those that some have.
 UNKNOWN = ["pai/terminals/alice/job/main-0", "pai/run-plan/more", "pai/kernels/a/b/c", "pai/service/nothing"]

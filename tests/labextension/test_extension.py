@@ -81,16 +81,15 @@ def test_a_server_that_starts_loads_nothing_that_is_not_needed_yet(tmp_path):
     ).splitlines()[-2:]
     assert HEAVY & set(loaded.split()) == set()
     assert set(ours.split()) == {
-        "pai_labextension", "pai_labextension.extension", "pai_labextension.session.full_disk",
-            "pai_labextension.late_routes",
+        "pai_labextension", "pai_labextension.extension", "pai_labextension.session.disk_full",
+            "pai_labextension.lazy_routes",
             # what notices from a kernel's start on that memory has cost it
-            "pai_labextension.session.kernel_memory", "pai_labextension.session.own_memory",
-        "pai_labextension.session", "pai_labextension.session.address",
+            "pai_labextension.session.memory", "pai_labextension.session", "pai_labextension.session.address",
         # what lists kernels and starts them; how they become jobs is loaded with the first one
         "pai_labextension.kernels", "pai_labextension.kernels.manager",
         "pai_labextension.kernels.provisioner",
-        "pai_labextension.kernels.sessions", "pai_labextension.kernels.settings",
-        "pai_labextension.kernels.specs", "pai_labextension.kernels.using",
+        "pai_labextension.kernels.settings",
+        "pai_labextension.kernels.specs", "pai_labextension.kernels.setup",
         "pai_labextension.kernels.websocket",
         "pai_labextension.own_python",
         "pai_scheduler", "pai_scheduler.own_packages", "pai_scheduler.rest", "pai_scheduler.rest.address",

@@ -16,7 +16,7 @@ from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler, stream_request_body
 from tornado.websocket import WebSocketHandler, websocket_connect
 
-from pai_labextension.late_routes import LateRoutes, RouteGroup, RouteSettings
+from pai_labextension.lazy_routes import LateRoutes, RouteGroup, RouteSettings
 
 SETTINGS = RouteSettings("http://scheduler", "token", "/folder", "/user/a+b/")
 
@@ -56,7 +56,7 @@ class Late:
         self.begun, self.go_on = asyncio.Event(), threading.Event()
         self.go_on.set()
         self._loop = asyncio.get_running_loop()
-        monkeypatch.setattr("pai_labextension.late_routes.import_module", self._import)
+        monkeypatch.setattr("pai_labextension.lazy_routes.import_module", self._import)
 
     def _import(self, name: str, package: str) -> ModuleType:
         assert (name, package) == (".greetings", "pai_labextension")
@@ -162,7 +162,7 @@ async def test_handlers_that_cannot_be_loaded_are_tried_again(browser, monkeypat
             raise ImportError("half installed")
         return import_module(name, package)
 
-    monkeypatch.setattr("pai_labextension.late_routes.import_module", half_installed)
+    monkeypatch.setattr("pai_labextension.lazy_routes.import_module", half_installed)
     assert (await browser.get("pai/memory")).status_code == 500
     assert "half installed" in caplog.text
     assert (await browser.get("pai/memory")).status_code == 200

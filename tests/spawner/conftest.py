@@ -13,7 +13,7 @@ from jupyterhub import orm
 from jupyterhub.objects import Hub, Server
 from jupyterhub.user import User
 
-from pai_spawner import PAISpawner, following
+from pai_spawner import PAISpawner, startup
 from tests.testbed.scheduler import RunningScheduler, StartScheduler
 
 #: Stands in for a single-user server: listens where it is told, and starts at once.
@@ -36,7 +36,7 @@ def scheduler(module_scheduler: StartScheduler) -> RunningScheduler:
 @pytest.fixture
 async def make(scheduler: RunningScheduler, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
     """Return what makes a spawner as the Hub does, for a user in the Hub's database."""
-    monkeypatch.setattr(following, "LOOK_EVERY", 0.2)
+    monkeypatch.setattr(startup, "LOOK_EVERY", 0.2)
     if scheduler.process.poll() is not None:
         scheduler.start()
     db = orm.new_session_factory("sqlite:///:memory:")()

@@ -10,8 +10,8 @@ import pytest
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.cluster import AvailableAmounts
 from pai_scheduler.rest.models import JobLimits, Validation
-from pai_spawner.answers import Answer, answer_to, refusal, unreachable, wrong_options
-from pai_spawner.choices import Choice, Offer, Policy, Problem
+from pai_spawner.models import Choice, Offer, Policy, Problem
+from pai_spawner.start_preview import Answer, answer_to, refusal_of, unreachable, wrong_options
 from tests.spawner.test_words import AVAILABLE, amount
 
 POLICY = Policy({"a": "b"}, default_cpus=4, default_memory_mb=16_384)
@@ -127,7 +127,7 @@ def test_what_is_free_is_that_of_the_chosen_virtual_cluster() -> None:
     ],
 )
 def test_what_refuses_a_start_is_what_was_said_before(verdict: Validation, refused: str | None) -> None:
-    assert refusal(verdict) == refused
+    assert refusal_of(verdict) == refused
     found = answer(verdict)
     assert (found.fits == "never") == (refused is not None)
     assert refused is None or found.reason == refused

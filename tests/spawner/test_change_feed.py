@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from pai_scheduler.client.rest import Client
-from pai_spawner import change_feed
-from pai_spawner.change_feed import ChangeFeed
+from pai_spawner import handlers
+from pai_spawner.handlers import ChangeFeed
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
 
@@ -52,7 +52,7 @@ async def test_all_who_listen_hear_of_a_change_and_nobody_asks_when_nobody_liste
 async def test_who_listens_hears_that_the_scheduler_went_away_and_came_back(
     scheduler: RunningScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_feed, "_TRY_EVERY", 0.1)
+    monkeypatch.setattr(handlers, "_TRY_EVERY", 0.1)
     async with Client(scheduler.url, "token-of-root") as client, ChangeFeed(client).listening() as news:
         scheduler.kill()
         assert await heard(news)
@@ -63,6 +63,6 @@ async def test_who_listens_hears_that_the_scheduler_went_away_and_came_back(
 async def test_who_begins_to_listen_to_a_scheduler_that_is_away_does_not_wait_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(change_feed, "_PATIENCE", 0.2)
+    monkeypatch.setattr(handlers, "_PATIENCE", 0.2)
     async with Client("http://127.0.0.1:9", "token") as client, ChangeFeed(client).listening() as news:
         assert await heard(news), "that it is away"

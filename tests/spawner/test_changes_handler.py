@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_spawner.changes_handler import LONGEST_PAUSE, SHORTEST_PAUSE, next_pause
+from pai_spawner.handlers import LONGEST_PAUSE, SHORTEST_PAUSE, next_pause
 
 
 def test_where_changes_do_not_cease_they_are_told_less_and_less_often() -> None:

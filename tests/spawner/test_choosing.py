@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from playwright.sync_api import Page, Request, expect, sync_playwright
 
-from pai_spawner.changes_handler import MOST_STREAMS
+from pai_spawner.handlers import MOST_STREAMS
 from tests.hub import PASSWORD, REPOSITORY, Hub, open_hub, wait_for, xsrf
 from tests.testbed.browser import CHROMIUM_FLAGS
 

@@ -9,9 +9,8 @@ import pytest
 
 from pai_scheduler.client.rest import Client
 from pai_scheduler.engine.cgroups import Cgroups
-from pai_spawner.ending import End, Ending, read_ending
-from pai_spawner.failure import ServerNotStarted
-from pai_spawner.following import wait_until_ended
+from pai_spawner.startup import wait_until_ended
+from pai_spawner.termination import End, Ending, ServerNotStarted, read_ending
 from tests.spawner.conftest import SERVER, Make, eventually
 from tests.testbed.scheduler import RunningScheduler
 

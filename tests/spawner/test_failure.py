@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.client.rest import ApiError, UnreachableError
-from pai_spawner.ending import End
-from pai_spawner.failure import ending_of_start, not_started
-from pai_spawner.following import EXITED, STOPPED, ServerFailed
 from pai_spawner.messages import msg
+from pai_spawner.startup import EXITED, STOPPED, ServerFailed
+from pai_spawner.termination import End, ending_of_start, not_started
 
 SILENCE = msg("The start was given up after {seconds:.0f} s of silence.", seconds=90)
 

@@ -11,9 +11,9 @@ import pytest
 
 from pai_scheduler.client.rest import Client
 from pai_scheduler.rest.models import JobEvent
-from pai_spawner import following
-from pai_spawner.following import PLACED, PULLED, QUEUED, wait_until_running
+from pai_spawner import startup
 from pai_spawner.server_job import ROLE
+from pai_spawner.startup import PLACED, PULLED, QUEUED, wait_until_running
 
 
 def event(number: int, kind: str, message: str, **data: Any) -> JobEvent:
@@ -42,7 +42,7 @@ async def told(
     monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, Any]], events: list[JobEvent]
 ) -> list[dict[str, Any]]:
     """Play a start: all events come after the first look. Return what is told."""
-    monkeypatch.setattr(following, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(startup, "LOOK_EVERY", 0.01)
     heard: list[dict[str, Any]] = []
     looked, ended = asyncio.Event(), asyncio.Event()
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pai_spawner.choices import Choice, Offer, Options, Policy, Profile
 from pai_spawner.messages import Translated
+from pai_spawner.models import Choice, Offer, Options, Policy, Profile
 from pai_spawner.options import InvalidOptions, options_from_form, parse_options
 
 POLICY = Policy(

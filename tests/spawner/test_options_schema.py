@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pai_spawner.choices import Offer, Policy
-from pai_spawner.options import InvalidOptions, parse_options
-from pai_spawner.options_schema import options_schema
+from pai_spawner.models import Offer, Policy
+from pai_spawner.options import InvalidOptions, options_schema, parse_options
 from pai_spawner.profiles import offer_to, read_profiles
 
 POLICY = Policy({"Notebook": "nb:1", "Torch": "torch:2"}, ("lab/[a-z]+",), most_cpus=8, most_gpus=4)

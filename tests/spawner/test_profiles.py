@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pai_spawner.choices import FIELDS, Choice, Offer, Policy
+from pai_spawner.models import FIELDS, Choice, Offer, Policy
 from pai_spawner.options import InvalidOptions, parse_options
 from pai_spawner.profiles import InvalidProfiles, offer_to, read_profiles
 from tests.hub import REPOSITORY

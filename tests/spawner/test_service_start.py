@@ -14,11 +14,9 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
 from pai_scheduler.client.rest import Client
-from pai_spawner import service_start
-from pai_spawner.following import Address, ServerFailed
+from pai_spawner import startup
 from pai_spawner.messages import Translated
-from pai_spawner.service_start import wait_until_serving
-from pai_spawner.service_state import ServiceState
+from pai_spawner.startup import Address, ServerFailed, ServiceState, wait_until_serving
 
 ANSWERS = {"state": "answers", "exitCode": None, "startSeconds": 60, "reason": "", "log": ""}
 Say = Callable[[RequestHandler], None]
@@ -68,7 +66,7 @@ async def address() -> AsyncIterator[Callable[..., Address]]:
 
 @pytest.fixture
 def wait(address: Callable[..., Address], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    monkeypatch.setattr(service_start, "_ASK_EVERY", 0.01)
+    monkeypatch.setattr(startup, "_ASK_SERVICE_EVERY", 0.01)
 
     async def wait(*script: Say, patience: float = 20.0, job: Any = None) -> tuple[list[str], list[str]]:
         """Return the tokens with which the server was asked, and what the person was told."""

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from pai_spawner.choices import Policy
 from pai_spawner.messages import Translated
+from pai_spawner.models import Policy, Service
 from pai_spawner.profiles import InvalidProfiles, read_profiles
-from pai_spawner.services import Service
 
 POLICY = Policy({"Notebook": "pai/notebook:1"})
 

@@ -9,8 +9,8 @@ import pytest
 from jupyterhub import orm
 
 from pai_scheduler.client.rest import Client
-from pai_spawner import following
-from pai_spawner.failure import ServerNotStarted
+from pai_spawner import startup
+from pai_spawner.termination import ServerNotStarted
 from tests.spawner.conftest import SERVER, Make, eventually
 from tests.testbed.scheduler import RunningScheduler
 
@@ -155,7 +155,7 @@ async def test_a_server_that_could_not_be_stopped_is_stopped_when_the_scheduler_
     make()
     scheduler.start()
     async with Client(scheduler.url, "token-of-root") as client:
-        await following.wait_until_ended(client, "alice", job, patience=60)
+        await startup.wait_until_ended(client, "alice", job, patience=60)
     await eventually(lambda: "to_stop" not in spawner.orm_spawner.state)
 
 
@@ -169,7 +169,7 @@ async def test_a_job_that_is_forgotten_while_it_runs_is_stopped(
     spawner.clear_state()
     assert spawner.get_state()["to_stop"] == [job]
     async with Client(scheduler.url, "token-of-root") as client:
-        await following.wait_until_ended(client, "alice", job, patience=60)
+        await startup.wait_until_ended(client, "alice", job, patience=60)
 
 
 async def test_a_hub_that_was_killed_while_it_stopped_a_server_does_not_take_it_up_again(make: Make) -> None:
@@ -231,7 +231,7 @@ async def test_progress_is_told_from_its_beginning_in_the_users_language(make: M
     told = []
     async for event in spawner.progress():
         told.append(event)
-        if event.get("progress") == following.LISTENING:
+        if event.get("progress") == startup.LISTENING:
             break
     assert told[0]["message"] == "正在向调度器申请 1 个 CPU 和 2048 MB 内存。"
     assert told[-1]["message"] == "服务器已响应。"

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pai_scheduler.rest.cluster import Amount, AvailableAmounts
-from pai_spawner.choices import Policy
-from pai_spawner.words import (
+from pai_spawner.availability import (
     cpus_note,
     duration_words,
     gpu_type_words,
@@ -19,6 +18,7 @@ from pai_spawner.words import (
     title_of,
     virtual_cluster_words,
 )
+from pai_spawner.models import Policy
 
 OPTIONS = replace(Policy({"a": "b"}).defaults, cpus=4, memory_mb=16_384)
 

@@ -1,4 +1,4 @@
-"""What all tasks on one Docker Engine share, and what each engine with containers does alike."""
+"""Shared context of all tasks on one Docker Engine, and of engines whose tasks are containers."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pai_labextension.kernels.choices import Choice, WrongChoiceError, choices
+from pai_labextension.kernels.offers import Choice, WrongChoiceError, choices
 
 
 def node(name: str, *, simulated: bool = False, **gpus: int) -> Any:

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from typing import Any
 
-from pai_labextension.kernels.ending import Ending, died, ending_of, idle_ending, out_of_memory
+from pai_labextension.kernels.job_spec import Ending, died, ending_of, idle_ending, out_of_memory
 from pai_scheduler.client.rest import Client
 from tests.labextension.kernels.conftest import PATIENCE
 

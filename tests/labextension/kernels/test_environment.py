@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pai_labextension.kernels.environment import carried
+from pai_labextension.kernels.job_spec import carried
 
 SERVER = {
     "PATH": "/opt/jupyter/bin:/bin",

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pai_labextension.kernels.ending import Ending
-from pai_labextension.kernels.following import JobFollower
+from pai_labextension.kernels.job_spec import Ending
+from pai_labextension.kernels.kernel_job import JobFollower
 from pai_labextension.tasks.connections import TaskConnections
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.i18n import Message

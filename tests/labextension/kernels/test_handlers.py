@@ -11,11 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from pai_labextension.kernels.ending import Ending, idle_ending, out_of_memory
-from pai_labextension.kernels.kernel_job import KernelJob
-from pai_labextension.kernels.link import RunnerState
+from pai_labextension.kernels.channels import RunnerState
+from pai_labextension.kernels.job_spec import Ending, idle_ending, out_of_memory
+from pai_labextension.kernels.kernel_job import KernelJob, Phase, Progress
 from pai_labextension.kernels.manager import EndedKernel
-from pai_labextension.kernels.progress import Phase, Progress
 from pai_labextension.messages import msg
 from tests.labextension.kernels.conftest import P100, NotebookServer
 

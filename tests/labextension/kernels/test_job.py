@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pai_labextension.kernels.job import (
+from pai_labextension.kernels.job_spec import (
     JOB_NAME,
     Demand,
     KernelRecord,

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from pai_labextension.kernels.ending import Ending
-from pai_labextension.kernels.kernel_job import KernelJob
-from pai_labextension.kernels.link import RunnerState
-from pai_labextension.kernels.progress import Phase
+from pai_labextension.kernels.channels import RunnerState
+from pai_labextension.kernels.job_spec import Ending
+from pai_labextension.kernels.kernel_job import KernelJob, Phase
 from pai_labextension.messages import msg
 
 PORTS = {"shell_port": 1, "iopub_port": 2, "stdin_port": 3, "control_port": 4, "hb_port": 5}

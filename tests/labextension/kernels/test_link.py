@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pai_labextension.kernels.link import RunnerError, RunnerLink, RunnerState
+from pai_labextension.kernels.channels import RunnerError, RunnerLink, RunnerState
 
 SAID = {"kernel": None, "busy": False, "idle": 3, "limit": 60}
 STATE = RunnerState({}, None, oom=False, busy=False, idle=3.0, limit=60.0)

@@ -11,7 +11,7 @@ import pytest
 from traitlets.config import Config
 
 from pai_labextension.kernels import manager as manager_module
-from pai_labextension.kernels.ending import Ending, idle_ending
+from pai_labextension.kernels.job_spec import Ending, idle_ending
 from pai_labextension.kernels.kernel_job import KernelJob
 from pai_labextension.kernels.manager import (
     EndedKernel,

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from traitlets.config import Config
 
-from pai_labextension.kernels.choices import Choice, WrongChoiceError
-from pai_labextension.kernels.offering import offered, title
+from pai_labextension.kernels.offers import Choice, WrongChoiceError, offered, title
 from pai_labextension.kernels.service import KernelService
 from pai_labextension.kernels.settings import PAIKernels
 from pai_scheduler.client.rest import ApiError, UnreachableError

@@ -6,9 +6,8 @@ import re
 import uuid
 from pathlib import Path
 
-from pai_labextension.kernels.handlers import KeepHandler, KernelsHandler
-from pai_labextension.kernels.routes import make_part
-from pai_labextension.late_routes import RouteSettings
+from pai_labextension.kernels.handlers import KeepHandler, KernelsHandler, make_part
+from pai_labextension.lazy_routes import RouteSettings
 
 KERNEL = str(uuid.UUID(int=5))
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from traitlets.config import Config
 
-from pai_labextension.kernels.job import Demand, KernelRecord, kernel_job
+from pai_labextension.kernels.job_spec import Demand, KernelRecord, kernel_job
 from pai_labextension.kernels.service import KernelNotStartedError, KernelService, OwnServer, memory_of
 from pai_labextension.kernels.settings import PAIKernels
 from pai_scheduler.client.rest import Client

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pai_labextension.kernels.manager import JobKernelsManager
-from pai_labextension.kernels.sessions import JobSessionManager
+from pai_labextension.kernels.manager import JobKernelsManager, JobSessionManager
 
 
 def kernels_of(server: str, **jobs: object) -> JobKernelsManager:

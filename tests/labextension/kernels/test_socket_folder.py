@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_labextension.kernels.socket_folder import SocketFolder, remove_left_folders
+from pai_labextension.kernels.channels import SocketFolder, remove_left_folders
 
 #: Makes a folder, says where, and lives on until it is killed.
 OWNER = """

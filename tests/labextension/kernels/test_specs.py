@@ -11,8 +11,8 @@ from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_server.serverapp import ServerApp
 from traitlets.config import Config
 
-from pai_labextension.kernels import offering
-from pai_labextension.kernels.choices import Choice
+from pai_labextension.kernels import offers as offers_module
+from pai_labextension.kernels.offers import Choice
 from pai_labextension.kernels.specs import PROVISIONER, JobKernelSpecs
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.i18n import msg
@@ -43,7 +43,7 @@ def english(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def offers(monkeypatch: pytest.MonkeyPatch) -> Offers:
     offers = Offers()
-    monkeypatch.setattr(offering, "offered", offers.offered)
+    monkeypatch.setattr(offers_module, "offered", offers.offered)
     return offers
 
 

@@ -10,10 +10,9 @@ from jupyter_server.serverapp import ServerApp
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from traitlets.config import Config
 
-from pai_labextension.kernels.manager import JobKernelsManager
-from pai_labextension.kernels.sessions import JobSessionManager
+from pai_labextension.kernels.manager import JobKernelsManager, JobSessionManager
+from pai_labextension.kernels.setup import use_job_kernels
 from pai_labextension.kernels.specs import JobKernelSpecs
-from pai_labextension.kernels.using import use_job_kernels
 from pai_labextension.kernels.websocket import JobKernelConnection
 
 CLASSES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pai_labextension.magics.cell_arguments import demand_of, make_parser
+from pai_labextension.magics.cell import demand_of, make_parser
 from tests.labextension.magics.conftest import Kernel
 
 

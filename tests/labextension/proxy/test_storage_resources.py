@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_labextension.proxy.resources import MethodError, NoResourceError, ParameterError
-from pai_labextension.proxy.storage_resources import storage_target
+from pai_labextension.proxy.upstream import MethodError, NoResourceError, ParameterError, storage_target
 
 
 @pytest.mark.parametrize(

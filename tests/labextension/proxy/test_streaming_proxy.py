@@ -10,7 +10,7 @@ import pytest
 from aiohttp.abc import AbstractStreamWriter
 
 from pai_labextension.proxy.handlers import ForwardHandler
-from pai_labextension.proxy.streaming_proxy import BodyPipe
+from pai_labextension.proxy.streaming import BodyPipe
 
 
 class Server(AbstractStreamWriter):

@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from pai_labextension.answers import CodePlan, SubmitLine
+from pai_labextension.models import CodePlan, SubmitLine
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.conftest import MakeServer

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pai_labextension.runs.errors import RunError
-from pai_labextension.runs.job import Demand, Kind, kind_of, run_job, suggested_name
+from pai_labextension.runs.job import Demand, Kind, RunError, kind_of, run_job, suggested_name
 from pai_scheduler.job.validation import validate
 
 DEMAND = Demand("lab/notebook:1", gpus=1, gpu_type="P100", cpus=2, memory_mb=4096, virtual_cluster="vision")

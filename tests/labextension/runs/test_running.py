@@ -13,8 +13,8 @@ import msgspec
 import nbformat
 import pytest
 
-from pai_labextension.answers import RunPlan, SubmitLine
 from pai_labextension.images import LOCAL
+from pai_labextension.models import RunPlan, SubmitLine
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.conftest import MakeServer

@@ -12,7 +12,7 @@ import pytest
 from jupyter_server.services.contents.manager import AsyncContentsManager
 from tornado.web import HTTPError
 
-from pai_labextension.session.full_disk import is_full, say_when_full
+from pai_labextension.session.disk_full import is_full, say_when_full
 from tests.labextension.conftest import MakeServer
 
 _TEXT = {"type": "file", "format": "text"}

@@ -13,8 +13,7 @@ import pytest
 from jupyter_events import EventLogger
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 
-from pai_labextension.session.kernel_memory import KernelMemory
-from pai_labextension.session.own_memory import OwnMemory
+from pai_labextension.session.memory import KernelMemory, OwnMemory
 
 PATIENCE = 60.0
 ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pai_labextension.session.own_memory import own_memory
+from pai_labextension.session.memory import own_memory
 
 V1 = "25 23 0:21 {root} {mount} rw,nosuid shared:8 - cgroup cgroup rw,memory\n"
 V2 = "25 23 0:21 {root} {mount} rw,nosuid shared:8 - cgroup2 cgroup2 rw,nsdelegate\n"

@@ -17,7 +17,7 @@ import httpx
 import msgspec
 import pytest
 
-from pai_labextension.answers import CodeServerInfo, ConnectCheck, ConnectInfo
+from pai_labextension.models import CodeServerInfo, ConnectCheck, ConnectInfo
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import BASE_URL
 from tests.testbed.scheduler import RunningScheduler, StartScheduler

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_labextension.tasks.port_html import HtmlRewriter
-from pai_labextension.tasks.port_rewriting import PortPrefix
+from pai_labextension.tasks.rewriting import HtmlRewriter, PortPrefix
 
 P = "/user/alice/pai/ports/alice/train/worker-0/jupyter"
 PLACE = PortPrefix(P, "https://hub.example", 8888)

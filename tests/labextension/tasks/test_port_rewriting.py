@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_labextension.tasks.port_rewriting import (
+from pai_labextension.tasks.rewriting import (
     PortPrefix,
     location,
     own_cookies,

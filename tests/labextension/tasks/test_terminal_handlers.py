@@ -16,7 +16,7 @@ from jupyter_server.auth import Authorizer
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from pai_labextension.answers import TerminalInfo
+from pai_labextension.models import TerminalInfo
 from pai_labextension.tasks.connections import TaskConnections, TaskName
 from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.i18n import msg

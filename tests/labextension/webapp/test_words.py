@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_labextension.webapp.program import Command, Program, State
-from pai_labextension.webapp.words import sentence_of, title_of
+from pai_labextension.webapp.serving import sentence_of, title_of
 
 
 def program(state: State, code: int | None = None, reason: str = "", seconds: int = 60) -> Program:

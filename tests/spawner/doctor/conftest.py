@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_spawner.doctor.hub_configuration import HubConfiguration, read_configuration
+from pai_spawner.doctor.configuration import HubConfiguration, read_configuration
 
 Configure = Callable[..., HubConfiguration]
 

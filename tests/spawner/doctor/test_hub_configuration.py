@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_spawner.doctor.hub_configuration import ConfigurationError, is_loopback
+from pai_spawner.doctor.configuration import ConfigurationError, is_loopback
 
 from .conftest import Configure
 

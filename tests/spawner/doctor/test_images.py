@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.server.doctor.finding import Verdict
-from pai_spawner.doctor.images import of_images
+from pai_spawner.doctor.offers import of_images
 from tests.testbed.docker import bridge_address, client
 
 from .conftest import Configure

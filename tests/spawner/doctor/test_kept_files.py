@@ -9,7 +9,7 @@ import pytest
 from jupyterhub import orm
 
 from pai_scheduler.server.doctor.finding import Finding, Verdict
-from pai_spawner.doctor.kept_files import of_kept_files
+from pai_spawner.doctor.configuration import of_kept_files
 from tests.testbed.postgres import Postgres
 
 from .conftest import Configure

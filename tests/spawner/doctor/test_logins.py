@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.server.doctor.finding import Verdict
-from pai_spawner.doctor.logins import of_logins
+from pai_spawner.doctor.configuration import of_logins
 
 from .conftest import Configure
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.server.doctor.finding import Verdict
-from pai_spawner.doctor.shared_folders import of_shared_folders
+from pai_spawner.doctor.offers import of_shared_folders
 
 from .conftest import Configure
 

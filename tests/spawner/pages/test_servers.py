@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pai_spawner.ending import End, Ending
 from pai_spawner.pages.servers import ending_view, view_of, views_of
+from pai_spawner.termination import End, Ending
 from tests.spawner.conftest import Make
 from tests.testbed.scheduler import RunningScheduler
 

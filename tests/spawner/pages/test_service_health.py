@@ -13,8 +13,8 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
 from pai_spawner.messages import Translated
-from pai_spawner.pages import service_health
-from pai_spawner.pages.service_health import service_trouble
+from pai_spawner.pages import servers
+from pai_spawner.pages.servers import service_trouble
 
 CONFIG = {"jobEnvs": {"JUPYTERHUB_API_TOKEN": "own-token"}}
 
@@ -103,7 +103,7 @@ async def test_however_many_look_a_server_is_asked_once_in_some_seconds(
     spawner.job_name = "notebook_2"
     assert await service_trouble(spawner, CONFIG) is None
     server.told |= {"state": "failed"}
-    monkeypatch.setattr(service_health, "_KEPT", -1.0)
+    monkeypatch.setattr(servers, "_KEPT", -1.0)
     assert await service_trouble(spawner, CONFIG) is not None
     assert len(server.asked) == 3
 
@@ -113,6 +113,6 @@ async def test_a_server_that_is_silent_or_knows_of_none_does_not_hold_up_the_pag
 ) -> None:
     server.status = 404
     assert await service_trouble(_Spawner(server), CONFIG) is None
-    monkeypatch.setattr(service_health, "_PATIENCE", 0.05)
+    monkeypatch.setattr(servers, "_SERVICE_PATIENCE", 0.05)
     server.silent.clear()
     assert await service_trouble(_Spawner(server), CONFIG) is None

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from pai_scheduler.rest.models import JobDetail
-from pai_spawner.pages import time_left as module
-from pai_spawner.pages.time_left import TimeLeft, time_left
+from pai_spawner.pages import servers as module
+from pai_spawner.pages.servers import TimeLeft, time_left
 
 MINUTE = 60_000
 

@@ -13,7 +13,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
-from pai_spawner.sessions.activity import Activity, ask_activity
+from pai_spawner.sessions.hub_client import Activity, ask_activity
 
 BUSY = {"execution_state": "busy", "connections": 2, "last_activity": "2026-11-24T10:00:00.5Z"}
 IDLE = {"execution_state": "idle", "connections": 1, "last_activity": "2026-11-24T11:00:00Z"}

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_spawner.sessions.decide import Action, Cause, Decision, Facts, Record, decide
-from pai_spawner.sessions.hours import parse_hours
-from pai_spawner.sessions.policy import Settings
+from pai_spawner.sessions.policy import Action, Cause, Decision, Facts, Record, Settings, decide, parse_hours
 
 START = datetime(2026, 11, 24, 8, tzinfo=UTC)
 IDLE = Settings(idle_after=timedelta(hours=1))

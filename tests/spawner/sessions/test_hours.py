@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pai_spawner.sessions.hours import parse_hours
+from pai_spawner.sessions.policy import parse_hours
 
 
 def at(clock: str, day: int = 24) -> datetime:

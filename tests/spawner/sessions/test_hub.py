@@ -13,7 +13,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
-from pai_spawner.sessions.hub import HubClient, HubError
+from pai_spawner.sessions.hub_client import HubClient, HubError
 
 
 class PlayedHub:

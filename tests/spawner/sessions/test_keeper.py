@@ -10,12 +10,10 @@ from typing import Any, cast
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_spawner.sessions.activity import Activity
-from pai_spawner.sessions.decide import Action, Cause
-from pai_spawner.sessions.hub import HubClient, HubError, HubServer
-from pai_spawner.sessions.keeper import SessionKeeper
+from pai_spawner.sessions.culler import Records, SessionKeeper
+from pai_spawner.sessions.hub_client import Activity, HubClient, HubError, HubServer
+from pai_spawner.sessions.policy import Action, Cause
 from pai_spawner.sessions.policy_source import PolicySource
-from pai_spawner.sessions.records import Records
 
 START = datetime(2026, 11, 24, 8, tzinfo=UTC)
 ALICE = ("alice", "")

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pai_spawner.sessions.limits import refusal
-from pai_spawner.sessions.policy import Session
+from pai_spawner.sessions.policy import Session, refusal
 from pai_spawner.sessions.policy_file import parse_policy
 
 NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_spawner.sessions.decide import Record
-from pai_spawner.sessions.records import Records, Remembered
+from pai_spawner.sessions.culler import Records, Remembered
+from pai_spawner.sessions.policy import Record
 
 NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
 KEY = ("alice", "big")

@@ -8,8 +8,8 @@ import pytest
 
 from pai_scheduler.client.rest import Client, UnreachableError
 from pai_scheduler.rest.models import TaskMetrics
+from pai_spawner.sessions.hub_client import Usage, UsageReader
 from pai_spawner.sessions.policy import Settings
-from pai_spawner.sessions.usage import Usage, UsageReader
 
 
 def metrics(**series: list[tuple[int, float]]) -> TaskMetrics:

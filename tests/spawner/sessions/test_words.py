@@ -7,9 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pai_spawner.sessions import words
-from pai_spawner.sessions.decide import Action, Cause, Decision
-from pai_spawner.sessions.hours import parse_hours
-from pai_spawner.sessions.policy import Settings
+from pai_spawner.sessions.policy import Action, Cause, Decision, Settings, parse_hours
 
 START = datetime(2026, 11, 24, 8, tzinfo=UTC)
 NOW = START + timedelta(hours=2, minutes=30)

@@ -1,0 +1,259 @@
+"""Runs files of the file browser as jobs, in the user's name: what would come of it, and the job itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from pai_labextension.kernels.offers import gpu_supply
+from pai_labextension.models import CodeFile, RunPlan, SubmitLine
+from pai_scheduler.client.rest import ApiError, Client, start_in_words
+from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.client.storage.code import CodeSettings, Deliver, generate_name, plan, read_settings
+from pai_scheduler.rest.cluster import NodeInfo
+from pai_scheduler.rest.models import Validation
+
+from ..images import EXAMPLE, LOCAL, ImageHelp, image_help
+from ..kernels.service import OwnServer
+from ..messages import msg
+from ..own_python import own_packages
+from .code import EXPECTED, CodeRefusedError, find_file, sentence, submit_lines
+from .job import RESULTS, Demand, Kind, RunError, defaults, kind_of, run_job, suggested_name
+
+#: What a run asks for where nothing else is said: so little that a small machine has it beside a server.
+_CPUS, _MEMORY_MB = 2, 4096
+#: Where the files of schedules are, a folder each, in the storage.
+SNAPSHOTS = "$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/schedules"
+#: Bytes of the longest notebook whose parameters are looked for.
+_LONGEST = 64 * 2**20
+
+
+class RunSchedule(msgspec.Struct, frozen=True, rename="camel"):
+    """When a file is to run again and again: a cron expression, in a time zone."""
+
+    cron: str
+    time_zone: str
+    overlap: Literal["skip", "allow"] = "skip"
+
+
+class RunRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """What is to run, as the front end sends it; None: as is usual."""
+
+    path: str
+    name: str | None = None
+    image: str | None = None
+    gpus: int = 0
+    gpu_type: str = ""
+    cpus: int | None = None
+    memory_mb: int | None = msgspec.field(default=None, name="memoryMB")
+    virtual_cluster: str | None = None
+    parameters: dict[str, str] = msgspec.field(default_factory=dict)
+    arguments: str = ""
+    results: str | None = None
+    include: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    #: None: once, now
+    schedule: RunSchedule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """What is known of the cluster, of this server and of its user."""
+
+    own: OwnServer
+    images: ImageHelp
+    virtual_clusters: tuple[str, ...]
+    nodes: tuple[NodeInfo, ...]
+
+
+class FileRunner:
+    """Runs files that are below `root`: what the file browser shows."""
+
+    def __init__(self, url: str, token: str, root: Path) -> None:
+        self._url, self._token, self._root = url, token, root
+
+    async def plan(self, request: RunRequest, locale: str) -> RunPlan:
+        """Return what would come of it, and what there is to choose; nothing is sent. CodeRefusedError."""
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(Client(self._url, self._token, locale=locale))
+            try:
+                file, settings = await self._chosen(request, locale)
+                kind = kind_of(file.name)
+                around = await _look_around(client)
+                demand = _demand(request, around)
+                name = request.name or suggested_name(file.name)
+                schedule = request.schedule
+                times = await client.schedule_times(schedule.cron, schedule.time_zone) if schedule else []
+                fits, sentences = await _forecast(client, _job(name, file, demand, around.own), locale)
+                files, problem = await _files(file.parent, settings, locale)
+                found = await asyncio.to_thread(_parameters, file) if kind is Kind.NOTEBOOK else {}
+            except (RunError, *EXPECTED) as error:
+                raise CodeRefusedError(_sentence(error, locale)) from error
+        return {
+            "kind": kind.value,
+            "name": name,
+            "image": demand.image,
+            "images": [*around.images.used],
+            "imageNeeded": around.images.needed,
+            "virtualCluster": demand.virtual_cluster,
+            "virtualClusters": list(around.virtual_clusters),
+            "gpuTypes": {name: kind.most for name, kind in gpu_supply(around.nodes).items()},
+            "cpus": demand.cpus,
+            "memoryMB": demand.memory_mb,
+            "parameters": found,
+            "results": demand.results,
+            "include": list(settings.include),
+            "exclude": list(settings.exclude),
+            "files": files,
+            "fits": "never" if problem else fits,
+            "sentences": [*([problem] if problem else []), *sentences],
+            "times": times,
+        }
+
+    async def submit(self, request: RunRequest, locale: str) -> AsyncGenerator[SubmitLine, None]:
+        """Upload what goes along and submit; tell how far it is, then the job. CodeRefusedError.
+
+        With a schedule nothing is submitted now: each run finds what was uploaded here.
+        """
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(Client(self._url, self._token, locale=locale))
+            files = await stack.enter_async_context(FilesClient(self._url, self._token, locale=locale))
+            try:
+                file, settings = await self._chosen(request, locale)
+                around = await _look_around(client)
+                wanted = request.name or suggested_name(file.name)
+                name = generate_name(wanted)
+                job = _job(name, file, _demand(request, around), around.own)
+                deliver = None
+                if request.schedule is not None:
+                    user = (await client.whoami())["username"]
+                    await _refuse_taken(client, user, wanted)
+                    # each run has a name of its own, and all find the files in one folder
+                    job["codeDir"] = f"{SNAPSHOTS}/{name}"
+                    deliver = _scheduling(client, user, wanted, request.schedule)
+            except (RunError, *EXPECTED) as error:
+                raise CodeRefusedError(_sentence(error, locale)) from error
+            sending = submit_lines(client, files, job, file.parent, settings, locale, deliver)
+            async with aclosing(sending) as lines:
+                async for line in lines:
+                    yield line
+
+    async def _chosen(self, request: RunRequest, locale: str) -> tuple[Path, CodeSettings]:
+        file = await asyncio.to_thread(find_file, self._root, request.path, locale)
+        settings = await asyncio.to_thread(read_settings, file.parent)
+        include = settings.include if request.include is None else request.include
+        return file, CodeSettings(
+            enabled=True,
+            # the file itself goes along in any case; what it is called is no pattern
+            include=tuple(dict.fromkeys([*include, _escaped(file.name)])),
+            exclude=settings.exclude if request.exclude is None else request.exclude,
+        )
+
+
+def _scheduling(client: Client, user: str, name: str, schedule: RunSchedule) -> Deliver:
+    """Return what makes a schedule of a job."""
+
+    async def deliver(job: Mapping[str, Any]) -> str:
+        made = await client.set_schedule(
+            user, name, job, cron=schedule.cron, zone=schedule.time_zone, overlap=schedule.overlap
+        )
+        return made["name"]
+
+    return deliver
+
+
+async def _refuse_taken(client: Client, user: str, name: str) -> None:
+    try:
+        await client.schedule(user, name)
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return
+        raise
+    raise RunError(msg("There is a schedule named {name} already. Choose another name.", name=name))
+
+
+async def _look_around(client: Client) -> _Surroundings:
+    name = os.environ.get("PAI_JOB_NAME", "")
+    user = await client.whoami()
+    own = OwnServer()
+    if name:
+        jobs = {job["name"] for job in await client.jobs(user["username"], limit=200)}
+        own = OwnServer.read(await client.config(user["username"], name)) if name in jobs else own
+    images, nodes = await asyncio.gather(image_help(client), client.nodes())
+    return _Surroundings(own, images, tuple(user["virtualCluster"]), tuple(nodes))
+
+
+def _demand(request: RunRequest, around: _Surroundings) -> Demand:
+    own = around.own
+    image = request.image or own.image or next(iter(around.images.used), EXAMPLE)
+    if not around.images.needed:
+        image = request.image or own.image or LOCAL
+    usual = own.virtual_cluster if own.virtual_cluster in around.virtual_clusters else "default"
+    same = image == own.image or not around.images.needed
+    return Demand(
+        image,
+        sys.executable if same else "python3",
+        request.gpus,
+        request.gpu_type,
+        request.cpus or _CPUS,
+        request.memory_mb or _MEMORY_MB,
+        request.virtual_cluster or usual,
+        request.parameters,
+        request.arguments,
+        request.results or RESULTS,
+        own_packages() if same else None,
+    )
+
+
+def _job(name: str, file: Path, demand: Demand, own: OwnServer) -> dict[str, Any]:
+    env = {key: value for key, value in own.env.items() if key == "HOME"}
+    return run_job(
+        name, file.name, demand, home=own.home, shared_folders=own.shared_folders, env=env if own.home else {}
+    )
+
+
+async def _forecast(client: Client, job: Mapping[str, Any], locale: str) -> tuple[Any, list[str]]:
+    answer: Validation = await client.validate(job)
+    if answer["errors"]:
+        return "never", [error["message"] for error in answer["errors"]]
+    if answer["fits"] == "now":
+        return "now", [msg("It starts at once.").in_locale(locale)]
+    words = [message.in_locale(locale) for message in start_in_words(answer)]
+    return answer["fits"], [answer["reason"], *words]
+
+
+async def _files(folder: Path, settings: CodeSettings, locale: str) -> tuple[list[CodeFile], str]:
+    """List what would go along, or say why it cannot."""
+    try:
+        found = await asyncio.to_thread(plan, folder, settings)
+    except EXPECTED as error:
+        return [], sentence(error, locale)
+    return [{"name": file.name, "length": file.length} for file in found.files], ""
+
+
+def _parameters(file: Path) -> dict[str, str]:
+    try:
+        with file.open("rb") as stream:
+            notebook = json.loads(stream.read(_LONGEST))
+    except (OSError, ValueError):
+        return {}
+    return defaults(notebook) if isinstance(notebook, dict) else {}
+
+
+def _escaped(name: str) -> str:
+    """Write a file's name as a pattern that means this file alone."""
+    return "".join(f"\\{letter}" if letter in "*?[]{}!\\" else letter for letter in name)
+
+
+def _sentence(error: Exception, locale: str) -> str:
+    return error.message.in_locale(locale) if isinstance(error, RunError) else sentence(error, locale)
