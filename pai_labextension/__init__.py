@@ -1,4 +1,4 @@
-"""What is inside JupyterLab: server extension, ipywidgets and the front end."""
+"""The inside of JupyterLab: server extension, ipywidgets and the front end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every handler of the server extension stands on: who may ask, in which language, how it is refused."""
+"""Base of the server extension's handlers: who may ask, in which language, how a request is refused."""
 
 from __future__ import annotations
 

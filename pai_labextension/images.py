@@ -1,4 +1,4 @@
-"""What the form knows about images: those used before, and whether this cluster uses any."""
+"""Images that the form offers: those used before, and whether this cluster uses any."""
 
 from __future__ import annotations
 

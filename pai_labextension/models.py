@@ -1,4 +1,4 @@
-"""What the notebook server's own routes answer, as types; the front end's types are made of them."""
+"""Answers of the notebook server's own routes, as types; the front end's types are made of them."""
 
 from __future__ import annotations
 

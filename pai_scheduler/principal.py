@@ -1,4 +1,4 @@
-"""Who asks, and whom and what this person or program may act for and use."""
+"""Principals: users, programs and administrators, and whom and what they may act for and use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an administrator sets of `PAISpawner` (`c.PAISpawner.… = …`); docs/administrators/hub.md lists it."""
+"""Settings of `PAISpawner` (`c.PAISpawner.… = …`); docs/administrators/hub.md lists them."""
 
 from __future__ import annotations
 

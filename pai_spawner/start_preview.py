@@ -1,4 +1,4 @@
-"""What would happen to a server that somebody has chosen, said before Start; pure.
+"""Preview of a start, told before *Start* is pressed: what would happen to the server; pure.
 
 The same verdict of the scheduler refuses a start, so that the page, the REST API and Start never differ.
 """

@@ -1,1 +1,1 @@
-"""What the job editor of JupyterLab is made from: the job schema in words, templates, images."""
+"""Data of JupyterLab's job editor: the job schema in words, templates, images."""

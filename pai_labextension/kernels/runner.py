@@ -1,4 +1,4 @@
-"""What the task of a kernel job runs: starts the kernel when told to, and ends when it is idle for too long.
+"""Program of a kernel job's task: starts the kernel when told to, and ends when it is idle for too long.
 
 The job brings this file along, so it needs nothing of this project: Python 3.8 and pyzmq, which every image
 with a Jupyter kernel for Python has. `serve FOLDER IDLE` is the job's command; `attach FOLDER` is run by the

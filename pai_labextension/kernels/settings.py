@@ -1,4 +1,4 @@
-"""What an administrator, or a person, sets for kernels that are jobs: `c.PAIKernels.…`."""
+"""Settings of kernels that are jobs, by an administrator or a person: `c.PAIKernels.…`."""
 
 from __future__ import annotations
 

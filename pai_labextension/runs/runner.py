@@ -1,4 +1,4 @@
-"""What the task of a notebook's job runs: executes it, and puts it with its outputs into the storage.
+"""Program of a notebook run's task: executes it, and puts it with its outputs into the storage.
 
 The job brings this file along, so it needs nothing of this project: Python 3.8, nbclient and nbformat, which
 every image with JupyterLab has. `runner.py NOTEBOOK PYTHON` reads `PAI_NOTEBOOK_PARAMETERS` (a JSON object),

@@ -1,4 +1,4 @@
-"""Where the Hub's service `pai-sessions` tells about this notebook server."""
+"""Address of the Hub's service `pai-sessions`, for this notebook server."""
 
 from __future__ import annotations
 

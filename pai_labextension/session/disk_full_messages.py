@@ -1,4 +1,4 @@
-"""What a person is told whose file is not saved, or not removed, for lack of room: in JupyterLab's language.
+"""Messages of a full disk, in JupyterLab's language: a file that is not saved, or not removed.
 
 No sentence has a % in it, which the server would double.
 """

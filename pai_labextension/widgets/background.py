@@ -1,4 +1,4 @@
-"""What a widget does while nobody waits for it: tasks on the kernel's loop, whose errors are shown."""
+"""Background tasks of a widget, on the kernel's loop; their errors are shown."""
 
 from __future__ import annotations
 

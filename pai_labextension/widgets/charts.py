@@ -1,4 +1,4 @@
-"""What a task has used as small line charts: HTML with SVG inside, made without a browser or a library."""
+"""Line charts of a task's usage: HTML with SVG inside, made without a browser or a library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a virtual cluster does with its jobs, and what maintenance there is, as sentences for ClusterView."""
+"""Rules of a virtual cluster, and planned maintenance, as sentences for ClusterView."""
 
 from __future__ import annotations
 

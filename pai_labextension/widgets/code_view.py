@@ -1,4 +1,4 @@
-"""Which code goes along with a job: a folder of this machine, patterns, and what they choose."""
+"""Choice of the code that goes along with a job: a folder of this machine, patterns, what they choose."""
 
 from __future__ import annotations
 

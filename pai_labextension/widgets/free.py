@@ -1,4 +1,4 @@
-"""What is free in the cluster, counted and put into words."""
+"""Free resources of the cluster, counted and put into words."""
 
 from __future__ import annotations
 

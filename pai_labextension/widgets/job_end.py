@@ -1,4 +1,4 @@
-"""How a job ended, as a value: its state, with the exit code and the reason beside it."""
+"""End of a job, as a value: its state, with the exit code and the reason beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the widgets look: their style sheet, notices, and what is shown or hidden."""
+"""Look of the widgets: their style sheet, notices, and what is shown or hidden."""
 
 from __future__ import annotations
 

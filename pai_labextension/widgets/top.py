@@ -1,4 +1,4 @@
-"""What a person makes and closes: a widget with its language, its way to the scheduler, and its own tasks."""
+"""Base of widgets that a person makes: a language, a way to the scheduler, tasks of its own."""
 
 from __future__ import annotations
 

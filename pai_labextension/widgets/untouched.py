@@ -1,4 +1,4 @@
-"""Which required inputs nobody has touched yet: they are asked for, and not yet called wrong."""
+"""Required inputs that nobody has touched yet: they are asked for, and not yet called wrong."""
 
 from __future__ import annotations
 

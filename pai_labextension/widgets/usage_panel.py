@@ -1,4 +1,4 @@
-"""What one task uses, as charts that go on while it runs."""
+"""Usage of one task, as charts that go on while it runs."""
 
 from __future__ import annotations
 

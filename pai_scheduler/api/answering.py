@@ -1,4 +1,4 @@
-"""How an answer or a refusal is written: headers, language, JSON, the log of our own failures."""
+"""Answers and refusals: headers, language, JSON, the log of our own failures."""
 
 from __future__ import annotations
 

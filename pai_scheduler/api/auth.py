@@ -1,4 +1,4 @@
-"""Who is asking: bearer tokens, and the file that knows them when we run alone. Cookies are never read."""
+"""Authentication by bearer token, and the file of tokens when we run alone. Cookies are never read."""
 
 from __future__ import annotations
 

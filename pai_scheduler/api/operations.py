@@ -1,4 +1,4 @@
-"""What a call of the API is, takes and answers; declared at the method that serves it."""
+"""Operations of the API: what a call is, takes and answers, declared at the method that serves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a standby answers: that it is one, and whom to ask instead."""
+"""Answers of a standby: that it is one, and whom to ask instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person or a notebook server installs: clients of REST, storage and SSH, the command `pai`, `remote`.
+"""The client, as a person or a notebook server installs it: REST, storage, SSH, the command `pai`, `remote`.
 
 `Client` talks to the scheduler, `FilesClient` to the storage, both asynchronously; `remote` runs functions as
 jobs. `docs/users/python.md` shows each.

@@ -1,1 +1,1 @@
-"""Where a job can run: nodes, GPUs, virtual clusters, queue order, placement; pure."""
+"""Placement: nodes, GPUs, virtual clusters, queue order, and where a job can run; pure."""

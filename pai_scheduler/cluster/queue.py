@@ -1,4 +1,4 @@
-"""Who is next: by rank within a virtual cluster; what does not fit does not block what does.
+"""The queue: by rank within a virtual cluster; what does not fit does not block what does.
 
 Jobs that ask for the same under the same limits (their shape) wait behind one another in a line: when the
 first of a line does not fit, none of it does. A line is tried again when what it lacks may be there: room on

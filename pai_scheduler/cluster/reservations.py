@@ -1,4 +1,4 @@
-"""What is kept for waiting jobs: a place is chosen, and what becomes free there is booked for them."""
+"""Reservations for waiting jobs: a place is chosen, and what becomes free there is booked for them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What happens next: a state machine, events in, instructions out; pure."""
+"""The core: a state machine, events in, instructions out; pure."""

@@ -1,4 +1,4 @@
-"""Which jobs wait for which (`extras.after`), and whether what they wait for has come: job-contract.md."""
+"""Dependencies between jobs (`extras.after`), and whether they are satisfied: job-contract.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can happen to a job: the events that `Core.handle` takes. Times are ms since the epoch."""
+"""Events that `Core.handle` takes: all that can happen to a job. Times are ms since the epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler knows of a job: its state, its attempts, their tasks, and its events.
+"""The model of a job: its state, its attempts, their tasks, and its events.
 
 States and their meaning: job-contract.md, section 3. Times are ms since the epoch.
 """

@@ -1,4 +1,4 @@
-"""What people ask of the present state: who holds what, whether a job would fit, why one waits; pure."""
+"""Questions to the present state: who holds what, whether a job would fit, why one waits; pure."""
 
 from __future__ import annotations
 

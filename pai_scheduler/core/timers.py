@@ -1,4 +1,4 @@
-"""What is due when: the next attempt of a job, the end of its time limit, the end of a hold."""
+"""Deadlines: the next attempt of a job, the end of its time limit, the end of a hold."""
 
 from __future__ import annotations
 

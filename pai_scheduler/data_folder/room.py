@@ -1,4 +1,4 @@
-"""How much of a disk is to stay free."""
+"""Room that is to stay free on a disk."""
 
 from __future__ import annotations
 

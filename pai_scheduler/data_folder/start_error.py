@@ -1,4 +1,4 @@
-"""What keeps the scheduler from starting: one sentence that says why, and what to do."""
+"""Errors that keep the scheduler from starting: one sentence with the reason and the remedy."""
 
 from __future__ import annotations
 

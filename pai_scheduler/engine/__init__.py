@@ -1,1 +1,1 @@
-"""How a task runs: one protocol, several engines."""
+"""Engines, which run tasks: one protocol, several engines."""

@@ -1,1 +1,1 @@
-"""What a job is: its JSON, its tasks' names and environment, its exit codes; pure."""
+"""A job: its JSON, its tasks' names and environment, its exit codes; pure."""

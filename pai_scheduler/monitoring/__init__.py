@@ -1,1 +1,1 @@
-"""What administrators watch: metrics of tasks and of the scheduler, and the scheduler's own log."""
+"""Monitoring: metrics of tasks and of the scheduler, and the scheduler's own log."""

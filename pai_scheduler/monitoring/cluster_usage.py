@@ -1,4 +1,4 @@
-"""How many of the cluster's GPUs were taken, minute by minute, over the last day.
+"""Usage of the cluster: GPUs that were taken, minute by minute, over the last day.
 
 What is kept is bounded: `MOST` samples in memory, and twice as many in one small file, so that a restart
 of the scheduler leaves no gap but its own. Where the file cannot be written the history goes on in memory.

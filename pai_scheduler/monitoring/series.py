@@ -1,4 +1,4 @@
-"""What a task has used over time, in one small file beside its log.
+"""Series of a task's usage over time, in one small file beside its log.
 
 The file is a sequence of records of one size, the oldest first. A measurement is appended; when the file is
 full, all but the newest records are merged into buckets whose width is doubled until they fit. So the last

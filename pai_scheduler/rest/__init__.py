@@ -1,1 +1,1 @@
-"""What the service and its clients say to each other: the REST API's types, error codes, log positions."""
+"""The language of service and clients: the REST API's types, error codes, log positions."""

@@ -1,4 +1,4 @@
-"""Where a scheduler is."""
+"""Address of a scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a request is refused: an HTTP status, the contract's code word, and a sentence for a person."""
+"""Refusals of a request: an HTTP status, the contract's code word, and a sentence for a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in a task's log an answer has come to: what a reader needs to go on after a break."""
+"""Position in a task's log that an answer has come to: what a reader needs to go on after a break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What WebHDFS answers, as types: the names are those of Hadoop's "WebHDFS REST API", lengths are bytes."""
+"""Answers of WebHDFS, as types: the names are those of Hadoop's "WebHDFS REST API", lengths are bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an administrator opens the ways on which the ends of jobs are told outside."""
+"""Options of the ways on which the ends of jobs are told outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which shared folders of the cluster file a scheduler can give: not with every engine, none of its own."""
+"""Shared folders of the cluster file that a scheduler can give: not with every engine, none of its own."""
 
 from __future__ import annotations
 

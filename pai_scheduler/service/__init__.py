@@ -1,1 +1,1 @@
-"""What the API asks for, a module per concern: admission, virtual clusters, job events, health."""
+"""The service: what the API asks for, a module per concern, and the one writer with the launcher."""

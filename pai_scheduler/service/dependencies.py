@@ -1,4 +1,4 @@
-"""What a job waits for (`extras.after`): found by name at its submission, and shown with both its ends."""
+"""Dependencies of a job (`extras.after`): bound by name at its submission, shown with both their ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How Python looks for garbage that refers to itself: so that nobody waits for it long."""
+"""Python's search for cyclic garbage, in steps so small that nobody waits for it long."""
 
 from __future__ import annotations
 

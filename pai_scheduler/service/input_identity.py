@@ -1,4 +1,4 @@
-"""What jobs have to do with the storage: in whose name they come, and what is fetched for them."""
+"""Identity of jobs at the storage: in whose name they come, and what is fetched for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job names in the storage, and its user may not read or write or is not there: told beforehand."""
+"""Permissions of a job at the storage, told beforehand: what it names and may not use, or is not there."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where users' files live: one protocol, a folder or HDFS behind it, and who may do what in which tree."""
+"""Users' files: one protocol, a folder or HDFS behind it, and who may do what in which tree."""

@@ -1,1 +1,1 @@
-"""What must survive: jobs, attempts, tasks and job events in SQL."""
+"""The store: jobs, attempts, tasks and job events in SQL, and all that must survive."""

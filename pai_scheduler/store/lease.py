@@ -1,4 +1,4 @@
-"""Which of several services on one PostgreSQL leads: a row with an epoch, and a beat that shows life.
+"""The lease of leadership among several services on one PostgreSQL: a row with an epoch, and a beat.
 
 Nobody's clock is compared with another's: who waits measures, on its own clock, how long the beat has stood
 still. A service that takes the lease raises the epoch; every transaction of a leader changes the row under

@@ -1,4 +1,4 @@
-"""What templates of the Hub can use: the reader's language, and what is known of a person's servers."""
+"""Variables of the Hub's templates: the reader's language, and what is known of a person's servers."""
 
 from __future__ import annotations
 

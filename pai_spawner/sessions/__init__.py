@@ -1,1 +1,1 @@
-"""What holds for running notebook servers: ends those that are idle or too old, warns before, sets limits."""
+"""Sessions of notebook servers: those that are idle or too old end, after a warning; limits hold."""

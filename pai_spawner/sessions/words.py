@@ -1,4 +1,4 @@
-"""What people are told about the end of a session: before it, and with it."""
+"""Messages about the end of a session: before it, and with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a transfer is: a bar, what it says in numbers, and a way to break it off."""
+"""Progress of a transfer: a bar, numbers, and a way to break it off."""
 
 from __future__ import annotations
 

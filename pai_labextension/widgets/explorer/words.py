@@ -1,4 +1,4 @@
-"""How the explorer says why something could not be done."""
+"""Sentences of the explorer about what could not be done."""
 
 from __future__ import annotations
 

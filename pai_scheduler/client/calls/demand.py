@@ -1,4 +1,4 @@
-"""What a job of Python code asks for, and the job JSON that is made of it."""
+"""Demand of a job of Python code, and the job JSON that is made of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may go wrong with Python code that runs as a job."""
+"""Errors of Python code that runs as a job."""
 
 from __future__ import annotations
 

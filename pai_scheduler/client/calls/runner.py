@@ -1,4 +1,4 @@
-"""What a task runs that was made of Python code: calls the function, or runs the cell, and sends the outcome.
+"""Program of a task made of Python code: calls the function, or runs the cell, and sends the outcome.
 
 The job brings this file along, as the main program of a zip file with cloudpickle and what was sent, so the
 image needs Python 3.8 and nothing else.

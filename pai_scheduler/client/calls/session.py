@@ -1,4 +1,4 @@
-"""What all calls of a program share that talk to one scheduler: connections, and one stream of job events."""
+"""Session of all calls of a program with one scheduler: connections, and one stream of job events."""
 
 from __future__ import annotations
 

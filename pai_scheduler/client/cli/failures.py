@@ -1,4 +1,4 @@
-"""What may go wrong in a command of `pai`: the sentences for it, and the exit codes."""
+"""Failures of a command of `pai`: the sentences for them, and the exit codes."""
 
 from __future__ import annotations
 

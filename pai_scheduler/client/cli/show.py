@@ -1,4 +1,4 @@
-"""How jobs, machines and virtual clusters look on a terminal."""
+"""Jobs, machines and virtual clusters as a terminal shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of a folder go along with a job: the settings of the documents' editor extension, and globs.
+"""Settings of the code that goes along with a job: as the documents' editor extension has them, and globs.
 
 Settings are `pai.job.upload.enabled`, `.include`, `.exclude` and `pai.job.generateJobName.enabled`, in
 `.pai/settings.json`, or where that does not have them in `.vscode/settings.json`.

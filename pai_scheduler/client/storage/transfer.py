@@ -1,4 +1,4 @@
-"""What uploads and downloads have in common: progress, several files at once, new tries, what came of it."""
+"""Common parts of uploads and downloads: progress, several files at once, new tries, the result."""
 
 from __future__ import annotations
 

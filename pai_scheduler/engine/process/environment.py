@@ -1,4 +1,4 @@
-"""What a task of the process engine finds in its environment beside what the job says."""
+"""Environment of a task of the process engine, beside what the job says."""
 
 from __future__ import annotations
 

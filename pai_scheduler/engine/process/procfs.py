@@ -1,4 +1,4 @@
-"""What /proc tells about processes. Only small modules are imported: every supervisor loads this one."""
+"""Processes as /proc tells of them. Only small modules are imported: every supervisor loads this one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task of the process engine uses: processor, memory, disk, GPUs."""
+"""Usage of a task of the process engine: processor, memory, disk, GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scheduler and a node's agent say to each other: the engine protocol's own types, as MessagePack.
+"""Protocol between the scheduler and a node's agent: the engine protocol's own types, as MessagePack.
 
 A call is a POST to `/v1/<name>` whose body is what the call takes, and whose answer is what it gives. But for
 `open`, each names in the header `SESSION` the session that it belongs to: a scheduler that was overtaken by

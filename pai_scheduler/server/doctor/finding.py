@@ -1,4 +1,4 @@
-"""What a check has found, and how a terminal shows it."""
+"""Findings of a check, and their look on a terminal."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What serves SSH inside a task: a program for processes, a volume for containers."""
+"""SSH servers inside tasks: a program for processes, a volume for containers."""

@@ -1,4 +1,4 @@
-"""What a file server answers: a file or an archive goes, a file comes (OPEN, ARCHIVE, CREATE, APPEND)."""
+"""Handlers of a file server: a file or an archive goes, a file comes (OPEN, ARCHIVE, CREATE, APPEND)."""
 
 from __future__ import annotations
 

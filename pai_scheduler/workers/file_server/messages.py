@@ -1,4 +1,4 @@
-"""What a file server is told at its start, and what it reports of its work."""
+"""Messages between the scheduler and a file server: its settings at the start, reports of its work."""
 
 from __future__ import annotations
 

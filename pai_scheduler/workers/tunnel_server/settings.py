@@ -1,4 +1,4 @@
-"""What a tunnel server is told at its start."""
+"""Settings of a tunnel server, as it is told at its start."""
 
 from __future__ import annotations
 

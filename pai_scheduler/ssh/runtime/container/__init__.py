@@ -1,1 +1,1 @@
-"""What tasks in containers are logged into with: OpenSSH and small tools in a folder that fits any image."""
+"""The SSH runtime of tasks in containers: OpenSSH and small tools in a folder that fits any image."""
