@@ -30,7 +30,7 @@ BUDGETS = {
     "pai_labextension.kernels.runner": (1, "asyncio"),
     "pai_labextension.runs.runner": (1, "asyncio"),
     # a person waits for them
-    "pai_scheduler.client.cli.main": (9, "asyncio babel"),
+    "pai_scheduler.client.cli.program": (9, "asyncio babel"),
     "pai_scheduler.client.rest": (9, "babel httpx msgspec"),
     # one of each for a scheduler, or for a node
     "pai_scheduler.ssh.gateway.__main__": (51, "asyncio asyncssh babel cryptography httpx msgspec"),

@@ -14,8 +14,8 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from pai_scheduler.client.blocking import Conversation
 from pai_scheduler.client.calls.function import use_locale_of
-from pai_scheduler.client.cli.main import run_command
 from pai_scheduler.client.cli.parser import make_parser
+from pai_scheduler.client.cli.program import run_command
 
 from ..locales import default_locale
 from ..messages import msg

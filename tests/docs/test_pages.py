@@ -13,7 +13,7 @@ import pytest
 import pai_scheduler.client
 from docs.generate import command_lines, environment
 from docs.generate.pages import DOCS, cell, pages
-from pai_scheduler.client.cli.main import COMMANDS
+from pai_scheduler.client.cli.program import COMMANDS
 from pai_scheduler.client.rest import Client
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.job.exit_codes import exit_table

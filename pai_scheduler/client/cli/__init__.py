@@ -1,3 +1,3 @@
 """The `pai` command: jobs from a terminal, made of the same client that everybody else uses."""
 
-from .main import main as main
+from .program import main as main

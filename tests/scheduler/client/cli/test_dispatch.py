@@ -9,7 +9,7 @@ from inspect import iscoroutinefunction
 
 import pytest
 
-from pai_scheduler.client.cli.main import COMMANDS, load_command
+from pai_scheduler.client.cli.program import COMMANDS, load_command
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -41,14 +41,14 @@ def test_a_list_of_jobs_waits_for_no_ssh() -> None:
     loaded = _loaded(
         """
 import asyncio
-from pai_scheduler.client.cli import dispatch, main, program
+from pai_scheduler.client.cli import main, program
 
 async def list_nothing(session, **options):
     return 0
 
 # all but the answer: here is no scheduler
-load = dispatch.load_command
-dispatch.load_command = lambda name: load(name) and list_nothing
+load = program.load_command
+program.load_command = lambda name: load(name) and list_nothing
 assert main(["jobs"]) == 0
 """
     )

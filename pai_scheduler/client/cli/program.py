@@ -21,7 +21,7 @@ Command = Callable[..., Awaitable[int]]
 
 #: Command → module of this folder, and function in it.
 COMMANDS: dict[str, str] = {
-    "submit": "jobs.submit",
+    "submit": "submit.submit",
     "jobs": "jobs.jobs",
     "show": "jobs.show",
     "logs": "jobs.logs",
