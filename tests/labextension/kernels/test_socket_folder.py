@@ -12,7 +12,7 @@ from pai_labextension.kernels.channels import SocketFolder, remove_left_folders
 #: Makes a folder, says where, and lives on until it is killed.
 OWNER = """
 import sys
-from pai_labextension.kernels.socket_folder import SocketFolder
+from pai_labextension.kernels.channels import SocketFolder
 folder = SocketFolder()
 print(folder.path, flush=True)
 sys.stdin.read()
