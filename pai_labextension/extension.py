@@ -23,7 +23,7 @@ from .lazy_routes import LateRoutes, RouteSettings
 from .own_python import use_own_packages
 
 if TYPE_CHECKING:
-    from pai_labextension.webapp.program import Program
+    from pai_labextension.webapp.program import WebProgram
 
 #: What answers below `<base_url>/pai/`: the module that knows how, and where. Loaded when first asked for.
 _PARTS = (
@@ -75,7 +75,7 @@ class PAIExtension(ExtensionApp):
         That is so in tasks of the scheduler, and where the server's own environment is read-only.
         """,
     ).tag(config=True)
-    _program: Program | None = None
+    _program: WebProgram | None = None
 
     @default("api_url")
     def _default_api_url(self) -> str:

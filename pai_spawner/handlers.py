@@ -183,7 +183,7 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 2.0, 8.0
 _open: Counter[str] = Counter()
 
 
-class ChangesHandler(APIHandler):  # type: ignore[misc]  # jupyterhub has no types
+class AvailabilityHandler(APIHandler):  # type: ignore[misc]  # jupyterhub has no types
     """`/hub/api/pai/changes/:user`: server-sent events, for who may start that user's servers.
 
     They say only that something has changed: what is free, or a queue.
@@ -271,7 +271,7 @@ def _counted(name: str, locale: str) -> Iterator[None]:
 
 def prepare_hub(c: Any) -> None:
     """Add the addresses that the form asks, and check the profiles: wrong ones end the Hub's start."""
-    own_handlers = [(PATTERN, ChoosingHandler), (CHANGES_PATTERN, ChangesHandler)]
+    own_handlers = [(PATTERN, ChoosingHandler), (CHANGES_PATTERN, AvailabilityHandler)]
     c.JupyterHub.extra_handlers = [*_given(c.JupyterHub, "extra_handlers"), *own_handlers]
     own = {name: c.PAISpawner[name] for name in SpawnerSettings.class_trait_names() if name in c.PAISpawner}
     try:

@@ -29,7 +29,7 @@ _START_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ProfileService:
     """A web program of a profile.
 
     `command`: its words, with `{port}`, `{unix_socket}`, `{base_url}` and `{prefix}` in them;
@@ -43,7 +43,7 @@ class Service:
     start_seconds: int = _START_SECONDS
 
     @classmethod
-    def read(cls, raw: Mapping[str, Any], title: Translated) -> Service:
+    def read(cls, raw: Mapping[str, Any], title: Translated) -> ProfileService:
         """Read one that has the form of `profiles.schema.json`; `title`: what it is called by default."""
         return cls(
             Translated.read(raw["title"]) if "title" in raw else title,
@@ -76,7 +76,7 @@ LEAST_MEMORY_MB = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ProfileField:
     """One thing to choose; `label` names it in a sentence. `least`: below that it makes no sense."""
 
     name: str
@@ -86,14 +86,14 @@ class Field:
 
 
 FIELDS = (
-    Field("image", msg("The image")),
-    Field("gpu_type", msg("The GPU type")),
-    Field("gpus", msg("The number of GPUs"), True),
-    Field("cpus", msg("The number of CPUs"), True, 1),
-    Field("memory_mb", msg("The memory (MB)"), True, LEAST_MEMORY_MB),
-    Field("shm_mb", msg("The shared memory (MB)"), True, 1),
-    Field("virtual_cluster", msg("The virtual cluster")),
-    Field("run_minutes", msg("The time limit (minutes)"), True),
+    ProfileField("image", msg("The image")),
+    ProfileField("gpu_type", msg("The GPU type")),
+    ProfileField("gpus", msg("The number of GPUs"), True),
+    ProfileField("cpus", msg("The number of CPUs"), True, 1),
+    ProfileField("memory_mb", msg("The memory (MB)"), True, LEAST_MEMORY_MB),
+    ProfileField("shm_mb", msg("The shared memory (MB)"), True, 1),
+    ProfileField("virtual_cluster", msg("The virtual cluster")),
+    ProfileField("run_minutes", msg("The time limit (minutes)"), True),
 )
 
 
@@ -120,7 +120,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FieldChoice:
     """What one field may be. `values`: these; None: anything from `least` to `most` (0: no limit).
 
     A text that is not among `values` is allowed where it has the form of one of `patterns` as a whole.
@@ -156,10 +156,10 @@ class Profile:
     name: Translated
     description: Translated
     defaults: Options
-    choices: Mapping[str, Choice]
+    choices: Mapping[str, FieldChoice]
     groups: frozenset[str] = frozenset()
     is_default: bool = False
-    service: Service | None = None
+    service: ProfileService | None = None
     shared_folders: tuple[str, ...] | None = None
 
 
@@ -181,7 +181,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class OptionProblem:
     """What is wrong with one option, in a sentence."""
 
     option: str
@@ -192,7 +192,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class HubLimits:
     """The limits of the whole Hub. `images`: name shown → image, the first is the default.
 
     `allowed_images`: regular expressions for images that may be typed; a limit of 0: none.
@@ -223,11 +223,11 @@ class Policy:
         )
 
     @property
-    def choices(self) -> dict[str, Choice]:
+    def choices(self) -> dict[str, FieldChoice]:
         """Return what each field may be where no profile says otherwise."""
         most = {"cpus": self.most_cpus, "memory_mb": self.most_memory_mb, "gpus": self.most_gpus}
-        found = {one.name: Choice(least=one.least, most=most.get(one.name, 0)) for one in FIELDS}
-        found["image"] = Choice(tuple(self.images.values()), patterns=self.allowed_images)
+        found = {one.name: FieldChoice(least=one.least, most=most.get(one.name, 0)) for one in FIELDS}
+        found["image"] = FieldChoice(tuple(self.images.values()), patterns=self.allowed_images)
         return found
 
     @property

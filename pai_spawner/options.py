@@ -10,7 +10,7 @@ from typing import Any
 from pai_scheduler.i18n import Message
 
 from .messages import msg
-from .models import FIELDS, Choice, Field, Offer, Options, Problem, Profile
+from .models import FIELDS, FieldChoice, Offer, OptionProblem, Options, Profile, ProfileField
 
 # What may be chosen as JSON Schema, for programs that start servers over the Hub's REST API.
 
@@ -42,13 +42,13 @@ def _profile(profile: Profile, *, is_default: bool) -> dict[str, Any]:
     return schema
 
 
-def _field(field: Field, profile: Profile) -> dict[str, Any]:
+def _field(field: ProfileField, profile: Profile) -> dict[str, Any]:
     choice = profile.choices[field.name]
     schema = _number(choice) if field.is_number else _text(field, choice)
     return {**schema, "description": str(field.label), "default": getattr(profile.defaults, field.name)}
 
 
-def _number(choice: Choice) -> dict[str, Any]:
+def _number(choice: FieldChoice) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "integer", "minimum": choice.least}
     if choice.most:
         schema["maximum"] = choice.most
@@ -57,7 +57,7 @@ def _number(choice: Choice) -> dict[str, Any]:
     return schema
 
 
-def _text(field: Field, choice: Choice) -> dict[str, Any]:
+def _text(field: ProfileField, choice: FieldChoice) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string", "maxLength": 255}
     if choice.values is not None:
         # an empty virtual cluster is the default one
@@ -88,7 +88,7 @@ _ALIKE = 0.5
 class InvalidOptions(ValueError):
     """At least one option is wrong; `problems` has a sentence for each."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[OptionProblem]) -> None:
         super().__init__(" ".join(str(problem.message) for problem in problems))
         self.problems = tuple(problems)
 
@@ -121,10 +121,10 @@ def options_from_form(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
 
 def parse_options(raw: Mapping[str, Any], offer: Offer) -> Options:
     """Check options from anywhere against what is offered; raises `InvalidOptions` with every problem."""
-    problems = [Problem(name, _unknown(name)) for name in raw if name not in _NAMES]
+    problems = [OptionProblem(name, _unknown(name)) for name in raw if name not in _NAMES]
     profile = offer.find(raw.get("profile", offer.default.slug)) if offer.profiles else None
     if profile is None:
-        problems.append(Problem("profile", _no_profile(raw.get("profile"), offer)))
+        problems.append(OptionProblem("profile", _no_profile(raw.get("profile"), offer)))
         raise InvalidOptions(problems)
     read = {field.name: _read(field, raw, profile, problems) for field in FIELDS}
     options = Options(profile=profile.slug, **read)
@@ -134,19 +134,21 @@ def parse_options(raw: Mapping[str, Any], offer: Offer) -> Options:
         # where a type must be chosen, it says nothing
         if "gpu_type" in raw and profile.choices["gpu_type"].allows(""):
             text = msg("0 × {type}: choose how many GPUs, or no type of GPU.", type=options.gpu_type)
-            problems.append(Problem("gpus", text))
+            problems.append(OptionProblem("gpus", text))
         options = replace(options, gpu_type="")
     if problems:
         raise InvalidOptions(problems)
     return options
 
 
-def _read(field: Field, raw: Mapping[str, Any], profile: Profile, problems: list[Problem]) -> Any:
+def _read(
+    field: ProfileField, raw: Mapping[str, Any], profile: Profile, problems: list[OptionProblem]
+) -> Any:
     """Read one option; what is wrong with it is added to `problems`, and the default is returned."""
     default, choice = getattr(profile.defaults, field.name), profile.choices[field.name]
     if field.name not in raw:
         if field.name == "image" and not default:
-            problems.append(Problem("image", msg("Choose an image.")))
+            problems.append(OptionProblem("image", msg("Choose an image.")))
         return default
     value = raw[field.name]
     if field.is_number and isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
@@ -158,11 +160,11 @@ def _read(field: Field, raw: Mapping[str, Any], profile: Profile, problems: list
     )
     if problem is None:
         return value
-    problems.append(Problem(field.name, problem))
+    problems.append(OptionProblem(field.name, problem))
     return default
 
 
-def _number_problem(field: Field, value: object, choice: Choice) -> Message | None:
+def _number_problem(field: ProfileField, value: object, choice: FieldChoice) -> Message | None:
     if not isinstance(value, int) or isinstance(value, bool):
         return msg("{label} must be a whole number, not “{value}”.", label=field.label, value=value)
     if choice.values is not None and value not in choice.values:
@@ -184,7 +186,7 @@ def _number_problem(field: Field, value: object, choice: Choice) -> Message | No
     return None
 
 
-def _text_problem(field: Field, value: object, choice: Choice) -> Message | None:
+def _text_problem(field: ProfileField, value: object, choice: FieldChoice) -> Message | None:
     if not isinstance(value, str) or len(value) > 255 or not value.isprintable():
         return msg("{label} must be a short text.", label=field.label)
     if choice.allows(value):
@@ -205,7 +207,7 @@ def _text_problem(field: Field, value: object, choice: Choice) -> Message | None
     )
 
 
-def _not_among(field: Field, value: object, choice: Choice) -> Message:
+def _not_among(field: ProfileField, value: object, choice: FieldChoice) -> Message:
     known = ", ".join(str(one) if one != "" else "“”" for one in choice.values or ())
     return msg("{label} may be {known}, not “{value}”.", label=field.label, known=known, value=value)
 

@@ -15,8 +15,8 @@ from pai_scheduler.i18n import translate
 
 from .availability import Supply, duration_words, memory_words, title_of, virtual_cluster_words
 from .messages import PACKAGE, msg
-from .models import FIELDS, Choice, Field, Offer, Profile
-from .start_preview import Answer, free_words
+from .models import FIELDS, FieldChoice, Offer, Profile, ProfileField
+from .start_preview import StartPreview, free_words
 
 #: Rows of the table of machines; a page with thousands is of no use.
 _MOST_MACHINES = 100
@@ -41,7 +41,7 @@ class FormField:
     name: str
     id: str
     value: Any
-    choice: Choice
+    choice: FieldChoice
     #: (value, text), where one chooses from a list
     values: tuple[tuple[str | int, str], ...]
 
@@ -69,7 +69,7 @@ def render_form(
     chosen: Mapping[str, Any],
     locale: str,
     *,
-    answer: Answer | None = None,
+    answer: StartPreview | None = None,
     address: str = "",
     server: str = "",
 ) -> str:
@@ -140,7 +140,12 @@ def _form_profile(
 
 
 def _values(
-    field: Field, choice: Choice, profile: Profile, offer: Offer, supply: Supply | None, locale: str
+    field: ProfileField,
+    choice: FieldChoice,
+    profile: Profile,
+    offer: Offer,
+    supply: Supply | None,
+    locale: str,
 ) -> list[tuple[str | int, str]]:
     """List what to choose from, with its texts; empty: it is typed."""
     say = partial(translate, locale=locale, package=PACKAGE)

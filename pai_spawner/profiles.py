@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pai_scheduler.job.lazy_grammar import put_off_grammar
 
 from .messages import Translated
-from .models import FIELDS, Choice, Field, Offer, Options, Policy, Profile, Service
+from .models import FIELDS, FieldChoice, HubLimits, Offer, Options, Profile, ProfileField, ProfileService
 from .options import InvalidOptions, parse_options
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class InvalidProfiles(ValueError):
     """The profiles cannot be used; there is a line for each thing that is wrong."""
 
 
-def read_profiles(profiles: Sequence[Mapping[str, Any]], policy: Policy) -> tuple[Profile, ...]:
+def read_profiles(profiles: Sequence[Mapping[str, Any]], policy: HubLimits) -> tuple[Profile, ...]:
     """Return the profiles that a setting describes, within the Hub's limits; raises `InvalidProfiles`."""
     if lines := sorted(set(_form_errors(profiles))):
         raise InvalidProfiles("\n".join(lines))
@@ -60,7 +60,7 @@ def read_profiles(profiles: Sequence[Mapping[str, Any]], policy: Policy) -> tupl
     return tuple(found)
 
 
-def offer_to(profiles: Collection[Profile], groups: Collection[str], policy: Policy) -> Offer:
+def offer_to(profiles: Collection[Profile], groups: Collection[str], policy: HubLimits) -> Offer:
     """Return what somebody in some groups may choose; without any profiles, whatever the Hub allows."""
     if not profiles:
         return Offer((policy.profile,), policy.image_names)
@@ -69,7 +69,7 @@ def offer_to(profiles: Collection[Profile], groups: Collection[str], policy: Pol
     return Offer(tuple(open_ones), policy.image_names)
 
 
-def _profile(raw: Mapping[str, Any], policy: Policy) -> Profile:
+def _profile(raw: Mapping[str, Any], policy: HubLimits) -> Profile:
     name, allowed = Translated.read(raw["display_name"]), raw.get("choices", {})
     slug = raw.get("slug") or _slug(str(name))
     given = dict(raw.get("defaults", {}))
@@ -90,12 +90,12 @@ def _profile(raw: Mapping[str, Any], policy: Policy) -> Profile:
         choices,
         frozenset(raw.get("groups", ())),
         raw.get("default", False),
-        Service.read(raw["service"], name) if "service" in raw else None,
+        ProfileService.read(raw["service"], name) if "service" in raw else None,
         tuple(raw["shared_folders"]) if "shared_folders" in raw else None,
     )
 
 
-def _first_values(allowed: Mapping[str, Any], policy: Policy) -> dict[str, Any]:
+def _first_values(allowed: Mapping[str, Any], policy: HubLimits) -> dict[str, Any]:
     """Return what fields begin with that may be chosen, where nothing else is said.
 
     Of a list its first, else what the Hub begins with, or what is nearest to that.
@@ -114,19 +114,19 @@ def _first_values(allowed: Mapping[str, Any], policy: Policy) -> dict[str, Any]:
     return found
 
 
-def _choice(field: Field, allowed: Any, default: str | int, policy: Policy) -> Choice:
+def _choice(field: ProfileField, allowed: Any, default: str | int, policy: HubLimits) -> FieldChoice:
     whole = policy.choices[field.name]
     if allowed is None:
-        return Choice((default,), whole.least, whole.most)
+        return FieldChoice((default,), whole.least, whole.most)
     if allowed is True:
         return whole
     if isinstance(allowed, list):
         values = [policy.images.get(value, value) if field.name == "image" else value for value in allowed]
-        return Choice(tuple(values), whole.least, whole.most)
+        return FieldChoice(tuple(values), whole.least, whole.most)
     most = min((limit for limit in (whole.most, allowed.get("max", 0)) if limit), default=0)
     least = max(whole.least, allowed.get("min", 0))
     # a time limit of 0 is none, which is beyond every limit
-    return Choice(None, max(1, least) if field.name == "run_minutes" and most else least, most)
+    return FieldChoice(None, max(1, least) if field.name == "run_minutes" and most else least, most)
 
 
 def _slug(name: str) -> str:

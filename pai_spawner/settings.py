@@ -5,7 +5,7 @@ from __future__ import annotations
 from traitlets import Dict, Float, Integer, List, Unicode
 from traitlets.config import Configurable
 
-from .models import Policy
+from .models import HubLimits
 
 
 class SpawnerSettings(Configurable):
@@ -123,9 +123,9 @@ class SpawnerSettings(Configurable):
     stop_patience = Float(60.0, min=1, config=True, help="Seconds to wait for a stopped server's end.")
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> HubLimits:
         """Return what this Hub lets people choose."""
-        return Policy(
+        return HubLimits(
             self.images,
             tuple(self.allowed_images),
             self.default_cpus,

@@ -17,7 +17,7 @@ from pai_spawner.sessions.policy import refusal
 
 from .availability import Supply, supply_of
 from .clients import client_for
-from .models import OPENS_FIRST, URL, Offer, Options, Profile, Service
+from .models import OPENS_FIRST, URL, Offer, Options, Profile, ProfileService
 from .options import InvalidOptions, parse_options
 from .options_form import render_form
 from .profiles import offer_to, read_profiles
@@ -26,7 +26,7 @@ from .sessions.policy import Session
 from .sessions.policy_file import PolicyError
 from .sessions.policy_source import PolicySource
 from .settings import SpawnerSettings
-from .start_preview import Answer, answer_to, limited, refusal_of, unreachable, wrong_options
+from .start_preview import StartPreview, answer_to, limited, refusal_of, unreachable, wrong_options
 from .termination import ServerNotStarted
 
 # Whether a server may start beside those that its user, and its user's groups, have already.
@@ -134,7 +134,7 @@ class Choosing(SpawnerSettings):
             shared_folders=self._shared_folders_of(options),
         )
 
-    def service_of(self, options: Options) -> Service | None:
+    def service_of(self, options: Options) -> ProfileService | None:
         """Return what opens in a server with these options instead of JupyterLab."""
         profile = self.offer.find(options.profile)
         return profile.service if profile else None
@@ -158,7 +158,7 @@ class Choosing(SpawnerSettings):
         if isinstance(self.handler, SpawnHandler):
             self.user.spawner.rejected = dict(raw)
 
-    async def answer(self, raw: Mapping[str, Any], locale: str) -> Answer:
+    async def answer(self, raw: Mapping[str, Any], locale: str) -> StartPreview:
         """Say what a start with these options would do; nothing is started or kept."""
         offer = self.offer
         try:

@@ -31,7 +31,7 @@ from .spawn_options import Choosing, limit_refusal
 from .startup import (
     LISTENING,
     RUNNING,
-    Address,
+    ServerAddress,
     ServerFailed,
     address_of,
     exit_code_if_over,
@@ -43,8 +43,8 @@ from .startup import (
 )
 from .termination import (
     End,
-    Ending,
     PendingStops,
+    ServerEnd,
     ServerNotStarted,
     ending_of_start,
     not_started,
@@ -78,7 +78,7 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
     #: the job has ended, or is being stopped
     _over = False
     #: how the last server ended; kept until the next start
-    ending: Ending | None = None
+    ending: ServerEnd | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._progress, self._progress_grew = [], asyncio.Event()
@@ -173,7 +173,7 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
             if error.code != "ConflictJobError":
                 raise
 
-    async def _follow(self) -> Address:
+    async def _follow(self) -> ServerAddress:
         client = self._client()
         user, job = self.user.name, self.job_name
         address = await wait_until_running(client, user, job, self._tell, patience=self.launch_patience)
@@ -277,7 +277,7 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
             ending = await read_ending(self.scheduler, self.user.name, self.job_name, now_ms())
             # a start may be cancelled before the scheduler knows of it
             never_was = ending.kind is End.GONE and not self._answered
-            self.ending = Ending(End.CANCELLED, ending.time) if never_was else ending
+            self.ending = ServerEnd(End.CANCELLED, ending.time) if never_was else ending
 
     async def _take_address(self, detail: JobDetail) -> None:
         """Follow a server that the platform started again elsewhere; the Hub renews its route itself."""
@@ -316,7 +316,7 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
             return
         self._over = True
         if self.ending is None:
-            self.ending = Ending(End.STOPPED if self._watched else End.CANCELLED, now_ms())
+            self.ending = ServerEnd(End.STOPPED if self._watched else End.CANCELLED, now_ms())
             # the Hub stops it for others, too, who have said to the scheduler why
             self.ending = await note_stop(self.ending, self.scheduler, self.user.name, self.job_name)
         await self._stops.stop(self.job_name, wait=not now, patience=self.stop_patience)
@@ -358,7 +358,7 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         self._locale = state.get("locale", "en")
         self._answered, self.gpus = state.get("answered", False), state.get("gpus", 0)
         self.service_title = Translated.read(state["service"]) if state.get("service") else None
-        self.ending = Ending.from_json(state.get("ending"))
+        self.ending = ServerEnd.from_json(state.get("ending"))
         self._stops.restore(state.get("to_stop", ()))
 
     def clear_state(self) -> None:

@@ -29,7 +29,7 @@ from .availability import (
     virtual_cluster_words,
 )
 from .messages import msg
-from .models import Offer, Options, Problem
+from .models import Offer, OptionProblem, Options
 
 Fits = Literal["now", "later", "never", "wrong", "unknown"]
 
@@ -50,7 +50,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StartPreview:
     """`fits`: now, later, never; `wrong`: `problems` say what; `unknown`: nobody could say.
 
     `sentence` is what matters, `reason` why; `ends`: what ends the server, where it has a time limit.
@@ -65,7 +65,7 @@ class Answer:
     starts_within: int | None = None
     advice: Message | None = None
     elsewhere: Sequence[Elsewhere] = ()
-    problems: Sequence[Problem] = ()
+    problems: Sequence[OptionProblem] = ()
     free: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self, locale: str) -> dict[str, Any]:
@@ -98,23 +98,23 @@ class Answer:
         }
 
 
-def wrong_options(problems: Sequence[Problem]) -> Answer:
+def wrong_options(problems: Sequence[OptionProblem]) -> StartPreview:
     """Answer to options that make no sense."""
-    return Answer("wrong", msg("This cannot be started as it is."), problems=problems)
+    return StartPreview("wrong", msg("This cannot be started as it is."), problems=problems)
 
 
-def limited(options: Options, limit: Message) -> Answer:
+def limited(options: Options, limit: Message) -> StartPreview:
     """Answer to what goes beyond a limit of this Hub on servers."""
-    problem = Problem("", limit)
-    return Answer("wrong", msg("This cannot be started now."), title_of(options), problems=[problem])
+    problem = OptionProblem("", limit)
+    return StartPreview("wrong", msg("This cannot be started now."), title_of(options), problems=[problem])
 
 
-def unreachable(options: Options) -> Answer:
+def unreachable(options: Options) -> StartPreview:
     """Answer while the scheduler cannot be asked."""
     text = msg(
         "The scheduler does not answer at the moment. You can start a server all the same; it will wait."
     )
-    return Answer("unknown", text, title_of(options))
+    return StartPreview("unknown", text, title_of(options))
 
 
 def refusal_of(verdict: Validation) -> str | None:
@@ -126,7 +126,7 @@ def refusal_of(verdict: Validation) -> str | None:
 
 def answer_to(
     options: Options, verdict: Validation, available: Mapping[str, AvailableAmounts], offer: Offer
-) -> Answer:
+) -> StartPreview:
     """Put into words what the scheduler foresees of a server.
 
     `available`: by virtual cluster open to its user.
@@ -140,7 +140,7 @@ def answer_to(
     title, fits = title_of(options), verdict["fits"]
     others = _elsewhere(options, verdict, available, offer)
     if refused is not None or fits == "never":
-        return Answer(
+        return StartPreview(
             "never",
             msg("It would never start as it is."),
             title,
@@ -151,10 +151,12 @@ def answer_to(
         )
     ends = _ends(verdict)
     if fits == "now":
-        return Answer("now", msg("Starts now."), title, verdict["reason"], ends, starts_within=0, free=free)
+        return StartPreview(
+            "now", msg("Starts now."), title, verdict["reason"], ends, starts_within=0, free=free
+        )
     limits = verdict["limits"]
     place = limits["queuePlace"] if limits is not None else 1
-    return Answer(
+    return StartPreview(
         "later",
         _waiting(place, options.virtual_cluster, verdict["startsWithin"]),
         title,

@@ -73,7 +73,7 @@ QUEUED, PLACED, PULLED, RUNNING, SERVING, LISTENING = 5, 15, 60, 70, 80, 95
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """Where the Hub's proxy reaches a server. `tunnel`: something listens there on the server's behalf."""
 
     ip: str
@@ -92,20 +92,20 @@ class ServerFailed(Exception):
         self.log = log
 
 
-def address_of(detail: JobDetail) -> Address | None:
+def address_of(detail: JobDetail) -> ServerAddress | None:
     """Read where a job's server listens; None while that is not known."""
     role = detail["taskRoles"].get(ROLE)
     if role is None or not role["taskStatuses"]:
         return None
     task = role["taskStatuses"][0]
     port = task["containerPorts"].get("http", "").partition(",")[0]
-    return Address(task["containerIp"], int(port)) if task["containerIp"] and port else None
+    return ServerAddress(task["containerIp"], int(port)) if task["containerIp"] and port else None
 
 
-async def reach(client: Client, user: str, job: str, address: Address) -> Address:
+async def reach(client: Client, user: str, job: str, address: ServerAddress) -> ServerAddress:
     """Return where this machine reaches a server whose own address may be another machine's; ApiError."""
     found = await client.task_port(user, job, ROLE, 0, address.port)
-    return address if found["host"] is None else Address(found["host"], found["port"], tunnel=True)
+    return address if found["host"] is None else ServerAddress(found["host"], found["port"], tunnel=True)
 
 
 def exit_code_if_over(detail: JobDetail) -> int | None:
@@ -116,7 +116,9 @@ def exit_code_if_over(detail: JobDetail) -> int | None:
     return detail["jobStatus"]["appExitCode"]
 
 
-async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *, patience: float) -> Address:
+async def wait_until_running(
+    client: Client, user: str, job: str, tell: Tell, *, patience: float
+) -> ServerAddress:
     """Wait until the job runs. Its time in the queue is free; apart from that, `patience` seconds of
     silence are too long. Raises `ServerFailed`, and `ApiError` when the job is not there."""
     clock = asyncio.get_running_loop().time
@@ -167,7 +169,7 @@ async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *,
 
 
 async def wait_until_listening(
-    client: Client, user: str, job: str, address: Address, *, patience: float
+    client: Client, user: str, job: str, address: ServerAddress, *, patience: float
 ) -> None:
     """Wait until something accepts connections at the address; raises `ServerFailed` when the job ends
     instead, or when `patience` seconds have passed."""
@@ -216,7 +218,7 @@ async def patiently(call: Callable[[], Awaitable[T]], *, patience: float) -> T:
         await asyncio.sleep(_ASK_EVERY)
 
 
-async def look(client: Client, user: str, detail: JobDetail) -> Address | None:
+async def look(client: Client, user: str, detail: JobDetail) -> ServerAddress | None:
     """Return the address of a running job, None for a waiting one; `ServerFailed` for one that is over."""
     status = detail["jobStatus"]
     if status["state"] in ENDED:
@@ -274,7 +276,7 @@ def _bar(event: JobEvent) -> int | None:
     return PLACED + int(percent * (PULLED - PLACED) / 100) if isinstance(percent, int | float) else None
 
 
-async def _listens(address: Address) -> bool:
+async def _listens(address: ServerAddress) -> bool:
     try:
         async with asyncio.timeout(LOOK_EVERY):
             reader, writer = await asyncio.open_connection(address.ip, address.port)
@@ -411,7 +413,7 @@ async def wait_until_serving(
     client: Client,
     user: str,
     job: str,
-    address: Address,
+    address: ServerAddress,
     *,
     base_url: str,
     title: Message,

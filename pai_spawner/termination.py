@@ -62,7 +62,7 @@ _ON_PURPOSE = (End.STOPPED, End.SESSION_ENDED, End.TIME_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ServerEnd:
     """How a server ended. `time`: ms since the epoch; `memory_mb`: what it had, 0 where that is not known.
 
     `why`: what the scheduler says of it, a sentence for each language; `log`: the last lines of its log.
@@ -147,7 +147,7 @@ class Ending:
         }
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any] | None) -> Ending | None:
+    def from_json(cls, kept: Mapping[str, Any] | None) -> ServerEnd | None:
         """Read what `as_json` wrote; None for what another version wrote."""
         try:
             return cls(**{**kept, "kind": End(kept["kind"])}) if kept else None
@@ -160,7 +160,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def read_ending(clients: Callable[[str], Client], user: str, job: str, now: int) -> Ending:
+async def read_ending(clients: Callable[[str], Client], user: str, job: str, now: int) -> ServerEnd:
     """Ask the scheduler how a job ended. What cannot be asked is left out: this never raises.
 
     `clients` gives the scheduler's client for a language; `now` is in ms since the epoch.
@@ -173,9 +173,9 @@ async def read_ending(clients: Callable[[str], Client], user: str, job: str, now
         pass
     except ApiError as error:
         if error.status == _NOT_FOUND:
-            return Ending(End.GONE, now)
+            return ServerEnd(End.GONE, now)
     if not details:
-        return Ending(End.EXITED, now)
+        return ServerEnd(End.EXITED, now)
     status = next(iter(details.values()))["jobStatus"]
     spec = status["appExitSpec"]
     kind = _ENDS.get(spec["code"] if spec else _NO_STATUS, End.EXITED)
@@ -184,7 +184,7 @@ async def read_ending(clients: Callable[[str], Client], user: str, job: str, now
         kind = _kind_of_stop(await _events(client, user, job))
     # that all its tasks have completed says nothing of a server
     told = {} if status["appExitCode"] == SUCCEEDED else details
-    return Ending(
+    return ServerEnd(
         kind,
         status["completedTime"] or now,
         status["appExitCode"],
@@ -194,7 +194,7 @@ async def read_ending(clients: Callable[[str], Client], user: str, job: str, now
     )
 
 
-async def note_stop(ending: Ending, clients: Callable[[str], Client], user: str, job: str) -> Ending:
+async def note_stop(ending: ServerEnd, clients: Callable[[str], Client], user: str, job: str) -> ServerEnd:
     """Return the end of a server that the Hub stops now, with who was first to stop it, and why.
 
     Where nobody was, or the scheduler does not say it in time, that is `ending` itself: this never raises.
@@ -262,7 +262,7 @@ class ServerNotStarted(SpawnException):  # type: ignore[misc]  # jupyterhub has 
 Problem = ServerFailed | ServerNotStarted | ApiError | UnreachableError
 
 
-def ending_of_start(error: Problem, locale: str) -> Ending | None:
+def ending_of_start(error: Problem, locale: str) -> ServerEnd | None:
     """Return how a start came to its end; None where its job knows that better.
 
     `locale`: in which it was begun. Who reads it may read another language, in which all is kept that is
@@ -273,7 +273,7 @@ def ending_of_start(error: Problem, locale: str) -> Ending | None:
     log = error.log if isinstance(error, ServerFailed) else ""
     known = (locale,) if isinstance(error, ServerNotStarted | ApiError) else LOCALES
     why = {one: not_started(error, one).message for one in known}
-    return Ending(End.NOT_STARTED, now_ms(), why=why, log=log)
+    return ServerEnd(End.NOT_STARTED, now_ms(), why=why, log=log)
 
 
 def not_started(error: Problem, locale: str) -> ServerNotStarted:

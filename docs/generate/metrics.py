@@ -10,14 +10,14 @@ from prometheus_client.metrics_core import Metric
 from pai_scheduler import logging_config
 from pai_scheduler.monitoring import recorder, series
 from pai_scheduler.monitoring.monitor import Monitor
-from pai_scheduler.monitoring.present import Facts, Present
+from pai_scheduler.monitoring.present import Present, ServiceFacts
 from pai_scheduler.monitoring.tally import Tally
 
 
 def facts(_locale: str) -> Mapping[str, Any]:
     """Return what the page about monitoring says in facts."""
     monitor = Monitor("process", [])
-    monitor.watch(Present(lambda: Facts((), (), Tally(), {}, {}, 0, {})))
+    monitor.watch(Present(lambda: ServiceFacts((), (), Tally(), {}, {}, 0, {})))
     labels: dict[str, tuple[str, ...]] = {}
     families: list[Metric] = []
     for collector in monitor.registry._collector_to_names:

@@ -95,7 +95,7 @@ class KernelsHandler(_Kernels):
         return text.in_locale(self.locale_asked) if isinstance(text, Message) else text
 
 
-class KeepHandler(_Kernels):
+class KeepKernelHandler(_Kernels):
     """Gives an idle kernel its whole time again."""
 
     @web.authenticated
@@ -125,5 +125,6 @@ def make_part(settings: RouteSettings) -> RouteGroup:  # noqa: ARG001 - the kern
         pass
 
     return RouteGroup(
-        [(r"/pai/kernels", KernelsHandler, {}), (rf"/pai/kernels/{ID_PATTERN}/keep", KeepHandler, {})], close
+        [(r"/pai/kernels", KernelsHandler, {}), (rf"/pai/kernels/{ID_PATTERN}/keep", KeepKernelHandler, {})],
+        close,
     )

@@ -95,7 +95,7 @@ exec {python} -I -S "$folder/runner.py" attach "$folder"
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class KernelDemand:
     """What a kernel asks for. Memory in MB; `idle_seconds`: after so long without use it ends; 0: never."""
 
     image: str
@@ -147,7 +147,7 @@ def new_job_name() -> str:
 def kernel_job(
     name: str,
     record: KernelRecord,
-    demand: Demand,
+    demand: KernelDemand,
     *,
     home: str = "",
     shared_folders: Sequence[str] = (),
@@ -216,16 +216,16 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class KernelEnd:
     """Why nothing of a kernel's job runs any more; `log`: the last lines that its task wrote."""
 
     message: Message
     log: str = ""
 
 
-def idle_ending(seconds: float) -> Ending:
+def idle_ending(seconds: float) -> KernelEnd:
     """Return the end of a kernel that nobody used for so long."""
-    return Ending(
+    return KernelEnd(
         counted(
             "Nobody used this kernel for {count} minute: it has ended, and its resources are free again.",
             "Nobody used this kernel for {count} minutes: it has ended, and its resources are free again.",
@@ -250,18 +250,18 @@ def died(code: int) -> Message:
     return msg("The kernel ended with exit code {code}. What it knew is lost.", code=code)
 
 
-async def ending_of(client: Client, user: str, detail: JobDetail) -> Ending | None:
+async def ending_of(client: Client, user: str, detail: JobDetail) -> KernelEnd | None:
     """Return why a job has ended; None where it has not."""
     status = detail["jobStatus"]
     if status["state"] not in ENDED and status["subState"] != "ENDING":
         return None
     if status["state"] == "STOPPED" or status["appExitCode"] == -7351:
-        return Ending(msg("The job of this kernel was stopped."))
+        return KernelEnd(msg("The job of this kernel was stopped."))
     if status["appExitCode"] == 0 or (status["state"] not in ENDED and status["appExitCode"] is None):
-        return Ending(msg("The kernel has ended."))
+        return KernelEnd(msg("The kernel has ended."))
     spec = status["appExitSpec"]
     why = status["appExitDiagnostics"] or (spec["phrase"] if spec else "")
-    return Ending(
+    return KernelEnd(
         msg("The job of this kernel ended with exit code {code}. {why}", code=status["appExitCode"], why=why),
         await _log_tail(client, user, detail["name"]),
     )

@@ -21,7 +21,7 @@ from pai_scheduler.i18n import Message
 
 from ..messages import msg
 from .channels import PORTS, KernelChannels, RunnerError, RunnerLink, RunnerState, attach
-from .job_spec import ROLE, Ending, attach_command, died, ending_of, idle_ending, out_of_memory
+from .job_spec import ROLE, KernelEnd, attach_command, died, ending_of, idle_ending, out_of_memory
 
 if TYPE_CHECKING:
     from pai_scheduler.rest.models import JobStatus
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Where a kernel that is a job is on its way, as people are told.
 
 
-class Phase(StrEnum):
+class KernelPhase(StrEnum):
     """Where a kernel is."""
 
     WAITING = "waiting"
@@ -42,10 +42,10 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class KernelProgress:
     """What a person is told of a kernel: `reason` why it is not running, or why it died the last time."""
 
-    phase: Phase
+    phase: KernelPhase
     reason: Message | str = ""
     place: int | None = None
 
@@ -71,7 +71,7 @@ class JobFollower:
         self._client: Client | None = None
         self._locale = ""
 
-    async def until_running(self, reason: HeardReason, waiting: HeardWaiting) -> Ending | None:
+    async def until_running(self, reason: HeardReason, waiting: HeardWaiting) -> KernelEnd | None:
         """Wait until the job runs, telling why it does not; return why it never will any more."""
         news = asyncio.Event()
         hearing = asyncio.create_task(self._hear_events(news, reason))
@@ -84,7 +84,7 @@ class JobFollower:
                     reason(msg("The scheduler does not answer; the kernel goes on when it is back."))
                 except ApiError as error:
                     if error.status == 404:
-                        return Ending(msg("The job of this kernel was deleted."))
+                        return KernelEnd(msg("The job of this kernel was deleted."))
                     reason(error.message)
                 else:
                     status = detail["jobStatus"]
@@ -196,11 +196,11 @@ class KernelJob:
         memory_mb: int,
     ) -> None:
         self.user, self.job = user, job
-        self.progress = Progress(Phase.WAITING)
+        self.progress = KernelProgress(KernelPhase.WAITING)
         #: how the kernel ended that was started last; None: it runs, or is about to
         self.code: int | None = None
         #: why there will never be another one in this job
-        self.ending: Ending | None = None
+        self.ending: KernelEnd | None = None
         #: set while there is a kernel that can be talked to
         self.reachable = asyncio.Event()
         #: how often its kernel, or another one, could be talked to anew
@@ -336,23 +336,23 @@ class KernelJob:
                 await asyncio.sleep(_AGAIN)
         except Exception:
             _log.exception("kernel job %s is followed no longer", self.job)
-            ending = Ending(msg("The notebook server lost this kernel; its log says why."))
+            ending = KernelEnd(msg("The notebook server lost this kernel; its log says why."))
         finally:
             await self._follower.close()
         self._end(ending)
 
-    def _end(self, ending: Ending) -> None:
+    def _end(self, ending: KernelEnd) -> None:
         if self._idle_end and self._state is not None:
             ending = idle_ending(self._state.limit)
         self.ending = ending
-        self.progress = Progress(Phase.ENDED, ending.message)
+        self.progress = KernelProgress(KernelPhase.ENDED, ending.message)
         self._attached_once.set()
         self._set_code(_LOST if self.code is None else self.code)
 
-    async def _until_running(self) -> Ending | None:
+    async def _until_running(self) -> KernelEnd | None:
         ending = await self._follower.until_running(self._tell_reason, self._tell_waiting)
-        if ending is None and self.progress.phase is not Phase.LOST:
-            self.progress = Progress(Phase.STARTING, msg("The task runs; the kernel starts."))
+        if ending is None and self.progress.phase is not KernelPhase.LOST:
+            self.progress = KernelProgress(KernelPhase.STARTING, msg("The task runs; the kernel starts."))
         return ending
 
     def _tell_reason(self, reason: Message | str) -> None:
@@ -363,10 +363,10 @@ class KernelJob:
             # the machine was lost: the job begins anew, without what the kernel knew
             self._set_code(_LOST)
         if sub_state == "STARTING":
-            told = self.progress.reason if self.progress.phase is Phase.STARTING else ""
-            self.progress = Progress(Phase.STARTING, told or reason)
+            told = self.progress.reason if self.progress.phase is KernelPhase.STARTING else ""
+            self.progress = KernelProgress(KernelPhase.STARTING, told or reason)
         else:
-            self.progress = Progress(Phase.WAITING, reason, place)
+            self.progress = KernelProgress(KernelPhase.WAITING, reason, place)
             self._queued = True
             self._tell()
 
@@ -402,9 +402,9 @@ class KernelJob:
     def _unreachable(self) -> None:
         self.reachable.clear()
         self.channels.shut()
-        if self.progress.phase is Phase.RUNNING:
+        if self.progress.phase is KernelPhase.RUNNING:
             reason = msg("The connection to the kernel broke. It runs on, and is connected again.")
-            self.progress = Progress(Phase.LOST, reason)
+            self.progress = KernelProgress(KernelPhase.LOST, reason)
 
     # ── the runner ────────────────────────────────────────────────────────────────────────────────
 
@@ -448,7 +448,7 @@ class KernelJob:
             )
         except RunnerError as error:
             reason = msg("The kernel cannot be started: {reason}", reason=str(error))
-            self.progress = Progress(Phase.STARTING, reason)
+            self.progress = KernelProgress(KernelPhase.STARTING, reason)
             self._set_code(127)
         except (ConnectionError, TimeoutError):
             self._wanted = wanted  # tried again when the task is reached again
@@ -459,7 +459,7 @@ class KernelJob:
         self._was_started = True
         self.key = str(connection["key"]).encode("ascii")
         self.channels.open({name: int(connection[name]) for name in PORTS}, self._through)
-        self.progress = Progress(Phase.RUNNING)
+        self.progress = KernelProgress(KernelPhase.RUNNING)
         self.times_reached += 1
         self.reachable.set()
         self._tell()
@@ -470,7 +470,7 @@ class KernelJob:
         if self._idle_end:
             return  # its whole job ends, which says why: nothing is started again
         code = state.code or 0
-        self.progress = Progress(Phase.STARTING, msg("The task runs; the kernel starts."))
+        self.progress = KernelProgress(KernelPhase.STARTING, msg("The task runs; the kernel starts."))
         if self._end_expected:
             self._set_code(code)
         else:

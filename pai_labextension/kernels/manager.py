@@ -23,7 +23,7 @@ from .provisioner import FOUND
 from .settings import PAIKernels
 
 if TYPE_CHECKING:
-    from .job_spec import Ending
+    from .job_spec import KernelEnd
     from .kernel_job import KernelJob
     from .service import FoundKernel, KernelService
 
@@ -51,7 +51,7 @@ class EndedKernel:
     kernel_id: str
     kernel_name: str
     job: str
-    ending: Ending
+    ending: KernelEnd
 
 
 class JobKernelRestarter(AsyncIOLoopKernelRestarter):

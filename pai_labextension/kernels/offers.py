@@ -31,7 +31,7 @@ class WrongChoiceError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class KernelOffer:
     """One offer: `name` is part of a kernelspec's name, `what` is shown; `settings` are the provisioner's."""
 
     name: str
@@ -69,7 +69,7 @@ def choices(
     usable: Sequence[str],
     own_cluster: str,
     preemptible: bool,
-) -> list[Choice]:
+) -> list[KernelOffer]:
     """List what is offered. `usable`: the person's virtual clusters, `own_cluster`: the notebook server's.
 
     WrongChoiceError where a configured choice has something that none has.
@@ -86,7 +86,7 @@ def _one(
     usable: Sequence[str],
     own_cluster: str,
     preemptible: bool,
-) -> Choice | None:
+) -> KernelOffer | None:
     if unknown := sorted(set(wanted) - _KNOWN):
         raise WrongChoiceError(
             f"PAIKernels.choices: a choice has no {unknown[0]!r}; it may have {', '.join(sorted(_KNOWN))}"
@@ -103,7 +103,7 @@ def _one(
         settings["virtual_cluster"] = cluster
     what = wanted.get("title") or _what(wanted, supply)
     name = str(wanted.get("name") or (f"{gpus}-{gpu_type or 'gpu'}" if gpus else what))
-    return Choice(_slug(name), what, settings)
+    return KernelOffer(_slug(name), what, settings)
 
 
 def _may_have(
@@ -136,7 +136,7 @@ def _what(wanted: Mapping[str, Any], supply: Mapping[str, GpuSupply]) -> Message
     return msg("CPU")
 
 
-def _named(found: Iterable[Choice | None]) -> Iterator[Choice]:
+def _named(found: Iterable[KernelOffer | None]) -> Iterator[KernelOffer]:
     taken: set[str] = set()
     for choice in found:
         if choice is None:
@@ -145,7 +145,7 @@ def _named(found: Iterable[Choice | None]) -> Iterator[Choice]:
         while name in taken:
             name, number = f"{choice.name}-{number}", number + 1
         taken.add(name)
-        yield Choice(name, choice.what, choice.settings)
+        yield KernelOffer(name, choice.what, choice.settings)
 
 
 def _slug(text: str) -> str:
@@ -156,7 +156,7 @@ def _slug(text: str) -> str:
 # Asks the scheduler which kernels this person may have as jobs, and calls them by a name for people.
 
 
-async def offered(service: KernelService) -> list[Choice]:
+async def offered(service: KernelService) -> list[KernelOffer]:
     """List what is offered; `ApiError`, `UnreachableError`, WrongChoiceError."""
     settings = service.settings
     async with service.connections.client() as client:
@@ -173,6 +173,6 @@ async def offered(service: KernelService) -> list[Choice]:
     )
 
 
-def title(kernel: str, choice: Choice) -> str:
+def title(kernel: str, choice: KernelOffer) -> str:
     """Write what a kernel is called in the launcher, in the person's language: “Python 3 on 1 × P100”."""
     return msg("{kernel} on {what}", kernel=kernel, what=choice.what).in_locale(default_locale())

@@ -112,14 +112,14 @@ class PAIProvisioner(KernelProvisionerBase):
         return self.connection_info
 
     async def _asked_for(self, service: KernelService, kwargs: dict[str, Any]) -> Any:
-        from .job_spec import Demand, KernelRecord
+        from .job_spec import KernelDemand, KernelRecord
 
         async with service.connections.client() as client:
             own = await service.own_server(client)
         settings = self.settings
         image = self.image or settings.image or own.image
         self._same_image = not own.image or image == own.image
-        demand = Demand(
+        demand = KernelDemand(
             image or "local/python",
             self.gpus,
             self.gpu_type,

@@ -14,7 +14,7 @@ from pai_scheduler.i18n import Message
 
 from ..locales import default_locale
 from ..messages import msg
-from .job_spec import ENDED, JOB_NAME, ROLE, Demand, KernelRecord, kernel_job, new_job_name
+from .job_spec import ENDED, JOB_NAME, ROLE, KernelDemand, KernelRecord, kernel_job, new_job_name
 from .kernel_job import KernelJob
 from .settings import PAIKernels
 
@@ -93,7 +93,7 @@ class KernelService:
                 self._own = OwnServer.read(config)
         return self._own
 
-    async def submit(self, record: KernelRecord, demand: Demand) -> KernelJob:
+    async def submit(self, record: KernelRecord, demand: KernelDemand) -> KernelJob:
         """Ask the scheduler for a kernel's task; KernelNotStartedError says why there can be none."""
         deadline = _now() + _PATIENCE
         name = new_job_name()
@@ -111,7 +111,7 @@ class KernelService:
                 ) from error
             await asyncio.sleep(_AGAIN)
 
-    async def _submit(self, name: str, record: KernelRecord, demand: Demand) -> KernelJob:
+    async def _submit(self, name: str, record: KernelRecord, demand: KernelDemand) -> KernelJob:
         async with self.connections.client() as client:
             own = await self.own_server(client)
             user = await self.connections.owner()

@@ -15,7 +15,7 @@ from traitlets import default
 from .settings import PAIKernels
 
 if TYPE_CHECKING:
-    from .offers import Choice
+    from .offers import KernelOffer
 
 PREFIX = "pai"
 PROVISIONER = "pai-provisioner"
@@ -28,7 +28,7 @@ class JobKernelSpecs(KernelSpecManager):
 
     _offered: Mapping[str, KernelSpec]
     #: of what is offered: what the kernel itself is called, and the choice
-    _choices: Mapping[str, tuple[str, Choice]]
+    _choices: Mapping[str, tuple[str, KernelOffer]]
     _kept: dict[str, KernelSpec]
     _asked_at: float = float("-inf")
     _asking: asyncio.Task[None] | None = None
@@ -103,7 +103,7 @@ class JobKernelSpecs(KernelSpecManager):
         finally:
             self._asking = None
 
-    def _offer(self, choices: list[Choice]) -> None:
+    def _offer(self, choices: list[KernelOffer]) -> None:
         specs, chosen = {}, {}
         for installed in self.settings.kernels:
             try:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pai_scheduler.client.blocking import Conversation
-from pai_scheduler.client.calls.demand import Demand
+from pai_scheduler.client.calls.demand import CallDemand
 from pai_scheduler.client.calls.errors import CallError, JobFailedError, RemoteTraceback
-from pai_scheduler.client.calls.job import Change, Outcome, Task, Watching, run_job
+from pai_scheduler.client.calls.job import CallOutcome, Change, Task, Watching, run_job
 from pai_scheduler.client.calls.output import OutputWriter
 from pai_scheduler.client.calls.packing import check_cell, pack_cell
 from pai_scheduler.client.calls.session import Access
@@ -110,9 +110,9 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     return parser
 
 
-def demand_of(options: argparse.Namespace) -> Demand:
+def demand_of(options: argparse.Namespace) -> CallDemand:
     """Return what the line asks for."""
-    return Demand(
+    return CallDemand(
         gpus=options.gpus or 0,
         image=options.image or "",
         gpu_type=options.gpu_type or "",
@@ -212,11 +212,11 @@ def _check(cell: str, locale: str) -> None:
         ) from None
 
 
-def _watch(demand: Any, roles: Mapping[str, int], program: bytes, locale: str) -> dict[Task, Outcome]:
+def _watch(demand: Any, roles: Mapping[str, int], program: bytes, locale: str) -> dict[Task, CallOutcome]:
     __tracebackhide__ = True
     watching = Watching()
 
-    async def work(tell: Callable[[Change], None]) -> dict[Task, Outcome]:
+    async def work(tell: Callable[[Change], None]) -> dict[Task, CallOutcome]:
         return await run_job(
             Access(locale=locale), demand, _NAME, roles, program, tell,
             together=True, output=True, watching=watching,
@@ -256,7 +256,7 @@ def _wants_stop(job: str, locale: str) -> bool:
         return False
 
 
-def _first_failed(outcomes: Mapping[Task, Outcome]) -> Task | None:
+def _first_failed(outcomes: Mapping[Task, CallOutcome]) -> Task | None:
     """Return the task that failed first (they are in that order), not one that was ended for another."""
     failed = [task for task, outcome in outcomes.items() if outcome.error is not None]
     own = [task for task in failed if not isinstance(outcomes[task].error, JobFailedError)]

@@ -130,7 +130,7 @@ _PYTHON = 'exec "$pai_python" -u {file} {arguments}\n'
 _SHELL = 'exec "$(command -v bash || echo sh)" {file} {arguments}\n'
 
 
-class Kind(StrEnum):
+class FileKind(StrEnum):
     """What a file is, by its name."""
 
     NOTEBOOK = "notebook"
@@ -138,11 +138,11 @@ class Kind(StrEnum):
     SHELL = "shell"
 
 
-_KINDS = {".ipynb": Kind.NOTEBOOK, ".py": Kind.PYTHON, ".sh": Kind.SHELL}
+_KINDS = {".ipynb": FileKind.NOTEBOOK, ".py": FileKind.PYTHON, ".sh": FileKind.SHELL}
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class RunDemand:
     """What a run asks for. Memory in MB; `python`: the one in the image.
 
     `parameters` are a notebook's, as they were typed, `arguments` a script's, as a shell reads them.
@@ -163,7 +163,7 @@ class Demand:
     own: OwnPackages | None = None
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> FileKind:
     """Return what a file is; RunError where it is nothing that runs."""
     kind = _KINDS.get(Path(name).suffix.lower())
     if kind is None:
@@ -181,7 +181,7 @@ def suggested_name(name: str) -> str:
 def run_job(
     name: str,
     file: str,
-    demand: Demand,
+    demand: RunDemand,
     *,
     home: str = "",
     shared_folders: Sequence[str] = (),
@@ -193,7 +193,7 @@ def run_job(
     """
     kind = kind_of(file)
     envs = dict(env or {})
-    if kind is Kind.NOTEBOOK and demand.parameters:
+    if kind is FileKind.NOTEBOOK and demand.parameters:
         envs["PAI_NOTEBOOK_PARAMETERS"] = json.dumps(values(demand.parameters), ensure_ascii=False)
     return {
         "jobName": name,
@@ -222,15 +222,15 @@ def run_job(
     }
 
 
-def _command(kind: Kind, file: str, demand: Demand) -> str:
+def _command(kind: FileKind, file: str, demand: RunDemand) -> str:
     # a name that begins with a dash is no option
     name, python = shlex.quote(f"./{file}"), shlex.quote(demand.python)
     begin = _ENTER + (demand.own.entering() if demand.own else f"pai_python={python}\n")
-    if kind is Kind.SHELL:
+    if kind is FileKind.SHELL:
         return begin + _SHELL.format(file=name, arguments=_arguments(demand.arguments))
     sentence = shlex.quote(f"This image has no {demand.python}: choose one with Python.")
     begin += _NEEDS.format(sentence=sentence)
-    if kind is Kind.PYTHON:
+    if kind is FileKind.PYTHON:
         return begin + _PYTHON.format(file=name, arguments=_arguments(demand.arguments))
     return begin + _NOTEBOOK.format(end=_END_OF_FILE, source=_runner(), python=python, file=name)
 

@@ -28,7 +28,7 @@ from ..kernels.service import OwnServer
 from ..messages import msg
 from ..own_python import own_packages
 from .code import EXPECTED, CodeRefusedError, find_file, sentence, submit_lines
-from .job import RESULTS, Demand, Kind, RunError, defaults, kind_of, run_job, suggested_name
+from .job import RESULTS, FileKind, RunDemand, RunError, defaults, kind_of, run_job, suggested_name
 
 #: What a run asks for where nothing else is said: so little that a small machine has it beside a server.
 _CPUS, _MEMORY_MB = 2, 4096
@@ -96,7 +96,7 @@ class FileRunner:
                 times = await client.schedule_times(schedule.cron, schedule.time_zone) if schedule else []
                 fits, sentences = await _forecast(client, _job(name, file, demand, around.own), locale)
                 files, problem = await _files(file.parent, settings, locale)
-                found = await asyncio.to_thread(_parameters, file) if kind is Kind.NOTEBOOK else {}
+                found = await asyncio.to_thread(_parameters, file) if kind is FileKind.NOTEBOOK else {}
             except (RunError, *EXPECTED) as error:
                 raise CodeRefusedError(_sentence(error, locale)) from error
         return {
@@ -193,14 +193,14 @@ async def _look_around(client: Client) -> _Surroundings:
     return _Surroundings(own, images, tuple(user["virtualCluster"]), tuple(nodes))
 
 
-def _demand(request: RunRequest, around: _Surroundings) -> Demand:
+def _demand(request: RunRequest, around: _Surroundings) -> RunDemand:
     own = around.own
     image = request.image or own.image or next(iter(around.images.used), EXAMPLE)
     if not around.images.needed:
         image = request.image or own.image or LOCAL
     usual = own.virtual_cluster if own.virtual_cluster in around.virtual_clusters else "default"
     same = image == own.image or not around.images.needed
-    return Demand(
+    return RunDemand(
         image,
         sys.executable if same else "python3",
         request.gpus,
@@ -215,7 +215,7 @@ def _demand(request: RunRequest, around: _Surroundings) -> Demand:
     )
 
 
-def _job(name: str, file: Path, demand: Demand, own: OwnServer) -> dict[str, Any]:
+def _job(name: str, file: Path, demand: RunDemand, own: OwnServer) -> dict[str, Any]:
     env = {key: value for key, value in own.env.items() if key == "HOME"}
     return run_job(
         name, file.name, demand, home=own.home, shared_folders=own.shared_folders, env=env if own.home else {}

@@ -77,7 +77,7 @@ class _SessionHandler(PAIHandler, APIHandler):
         self.finish(await self._service.ask(method, path, self.request.headers.get("Accept-Language", "en")))
 
 
-class SessionHandler(_SessionHandler):
+class ServerSessionHandler(_SessionHandler):
     """Tells how this server's session stands."""
 
     @web.authenticated
@@ -87,7 +87,7 @@ class SessionHandler(_SessionHandler):
         await self._tell("GET", "")
 
 
-class KeepHandler(_SessionHandler):
+class KeepServerHandler(_SessionHandler):
     """Puts the end off."""
 
     @web.authenticated
@@ -105,6 +105,6 @@ def make_part(settings: RouteSettings) -> RouteGroup:
     service = SessionService(session_address(os.environ), settings.token)
     given = {"service": service}
     return RouteGroup(
-        [(r"/pai/session", SessionHandler, given), (r"/pai/session/keep", KeepHandler, given)],
+        [(r"/pai/session", ServerSessionHandler, given), (r"/pai/session/keep", KeepServerHandler, given)],
         service.close,
     )

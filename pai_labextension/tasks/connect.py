@@ -60,7 +60,7 @@ _NOT_THERE = 90
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ScriptResult:
     """How a script ended, and what it said; `status` None: nobody knows."""
 
     status: int | None
@@ -74,7 +74,7 @@ async def start_code_server(connection: asyncssh.SSHClientConnection) -> tuple[i
         async with asyncio.timeout(_START_SECONDS):
             done = await run_script(connection, _SCRIPT)
     except TimeoutError:
-        done = Done(None, "", "")
+        done = ScriptResult(None, "", "")
     port, _, folder = done.stdout.partition(" ")
     if done.status == 0 and port.isdecimal():
         return int(port), folder
@@ -90,10 +90,12 @@ async def start_code_server(connection: asyncssh.SSHClientConnection) -> tuple[i
     raise RefusedError(HTTPStatus.CONFLICT, msg("code-server does not start: {reason}", reason=reason))
 
 
-async def run_script(connection: asyncssh.SSHClientConnection, script: str) -> Done:
+async def run_script(connection: asyncssh.SSHClientConnection, script: str) -> ScriptResult:
     """Run lines of a shell, which are read by it and no part of any command line."""
     result = await connection.run(_SHELL, input=script, encoding="utf-8", errors="replace")
-    return Done(result.exit_status, str(result.stdout or "").strip(), str(result.stderr or "").strip())
+    return ScriptResult(
+        result.exit_status, str(result.stdout or "").strip(), str(result.stderr or "").strip()
+    )
 
 
 # What a person needs to reach a task with a program of theirs, and whether that works.

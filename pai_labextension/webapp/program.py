@@ -37,7 +37,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PLACEHOLDER = re.compile(r"\{(port|unix_socket|base_url|prefix)\}")
 
 
-class State(StrEnum):
+class ProgramPhase(StrEnum):
     """What a program does. `FAILED`: it never answered; `ENDED`: it did."""
 
     STARTING = "starting"
@@ -98,12 +98,12 @@ class Command:
         return [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in self.words]
 
 
-class Program:
+class WebProgram:
     """Runs a command, once at a time; `start` begins it, and begins it again where it has ended."""
 
     def __init__(self, command: Command) -> None:
         self.command = command
-        self.state = State.STARTING
+        self.state = ProgramPhase.STARTING
         self.exit_code: int | None = None
         #: why it could not be started at all
         self.reason = ""
@@ -141,7 +141,7 @@ class Program:
         """Wait so long for its end, and return whether it came."""
         if self._run is not None:
             await asyncio.wait([self._run], timeout=seconds)
-        return self.state in (State.FAILED, State.ENDED)
+        return self.state in (ProgramPhase.FAILED, ProgramPhase.ENDED)
 
     async def close(self) -> None:
         """End it."""
@@ -154,7 +154,7 @@ class Program:
             self._folder = None
 
     def _begin(self) -> None:
-        self.state, self.exit_code, self.reason = State.STARTING, None, ""
+        self.state, self.exit_code, self.reason = ProgramPhase.STARTING, None, ""
         self._lines.clear()
         if not self.command.wants_socket:
             # a new one each time: whoever has taken the last one since is not this program
@@ -170,16 +170,16 @@ class Program:
         try:
             process = await asyncio.create_subprocess_exec(*words, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT)
         except (OSError, ValueError) as error:
-            self.state, self.reason = State.FAILED, str(error)
+            self.state, self.reason = ProgramPhase.FAILED, str(error)
             return
         copying = asyncio.ensure_future(self._copy(process.stdout))
         ended = asyncio.ensure_future(process.wait())
         try:
             if await self._answers_before(ended):
-                self.state = State.ANSWERS
+                self.state = ProgramPhase.ANSWERS
                 await ended
         finally:
-            fate = State.ENDED if self.state is State.ANSWERS else State.FAILED
+            fate = ProgramPhase.ENDED if self.state is ProgramPhase.ANSWERS else ProgramPhase.FAILED
             # one that was ended here, for it never answered, has no exit code of its own
             code = process.returncode
             await _end(process)

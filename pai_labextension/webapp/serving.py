@@ -20,28 +20,28 @@ from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.messages import counted, msg
 from pai_scheduler.i18n import Message, choose_locale
 
-from .program import PATH, SETTING, Command, Program, State
+from .program import PATH, SETTING, Command, ProgramPhase, WebProgram
 
 # What is said of a service that does not answer.
 
 
-def title_of(program: Program) -> Message:
+def title_of(program: WebProgram) -> Message:
     """Say what it does, in a few words."""
     title = program.command.title
     match program.state:
-        case State.STARTING:
+        case ProgramPhase.STARTING:
             return msg("{title} is starting", title=title)
-        case State.FAILED:
+        case ProgramPhase.FAILED:
             return msg("{title} did not start", title=title)
-        case State.ENDED:
+        case ProgramPhase.ENDED:
             return msg("{title} has ended", title=title)
     return msg("{title} is running", title=title)
 
 
-def sentence_of(program: Program) -> Message:
+def sentence_of(program: WebProgram) -> Message:
     """Say why it does not answer."""
     code, seconds = program.exit_code, program.command.start_seconds
-    if program.state is State.STARTING:
+    if program.state is ProgramPhase.STARTING:
         return msg("It is shown here as soon as it answers.")
     if program.reason:
         return msg("It cannot be started: {reason}", reason=program.reason)
@@ -91,12 +91,12 @@ form, a {{display: inline-block; margin: .5rem 1rem .5rem 0}}
 """
 
 
-def page(program: Program, locale: str, *, start_url: str, lab_url: str, xsrf: str) -> str:
+def page(program: WebProgram, locale: str, *, start_url: str, lab_url: str, xsrf: str) -> str:
     """Make the page in a language.
 
     `start_url`: where a click starts the service; `xsrf`: the token that shows that it was a click.
     """
-    starting = program.state is State.STARTING
+    starting = program.state is ProgramPhase.STARTING
     return _PAGE.format(
         lang=locale.replace("_", "-"),
         title=escape(title_of(program).in_locale(locale)),
@@ -136,7 +136,7 @@ _NOTICED_WITHIN = 0.5
 class ServiceHandler(NamedLocalProxyHandler):  # type: ignore[misc]  # jupyter-server-proxy has no types
     """Passes requests and WebSockets on while the program answers, else says why it does not."""
 
-    def initialize(self, program: Program) -> None:
+    def initialize(self, program: WebProgram) -> None:
         """Take the program."""
         self._program = program
 
@@ -153,7 +153,7 @@ class ServiceHandler(NamedLocalProxyHandler):  # type: ignore[misc]  # jupyter-s
     async def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Let in who may come in, and go on only where there is somebody to go to."""
         await super().prepare(*args, **kwargs)
-        if not self._finished and self._program.state is not State.ANSWERS:
+        if not self._finished and self._program.state is not ProgramPhase.ANSWERS:
             self._tell()
 
     def get_client_uri(self, protocol: str, host: str, port: int, _path: str) -> str:
@@ -202,7 +202,7 @@ class ServiceHandler(NamedLocalProxyHandler):  # type: ignore[misc]  # jupyter-s
 class _ServiceProcess(ServerProcess):  # type: ignore[misc]  # jupyter-server-proxy has no types
     """What `jupyter-server-proxy` makes routes of, and its tile in JupyterLab's launcher."""
 
-    program = Instance(Program)
+    program = Instance(WebProgram)
 
     def get_proxy_base_class(self) -> tuple[type, dict[str, Any]]:
         return ServiceHandler, {"program": self.program}
@@ -216,13 +216,13 @@ class _ServiceProcess(ServerProcess):  # type: ignore[misc]  # jupyter-server-pr
         return self
 
 
-def serve(server: ServerApp, raw: Any) -> Program:
+def serve(server: ServerApp, raw: Any) -> WebProgram:
     """Have a server pass requests on to the service that the spawner tells; the program is started later.
 
     To be called before `jupyter-server-proxy` makes its routes.
     """
     command = Command.read(raw, f"{server.base_url}{PATH}")
-    program = Program(command)
+    program = WebProgram(command)
     process = _ServiceProcess(
         name=PATH,
         program=program,
@@ -258,9 +258,9 @@ class ServiceStateHandler(PAIHandler):
         self.redirect(f"{self.base_url}{PATH}/", status=HTTPStatus.SEE_OTHER)
 
     @property
-    def _program(self) -> Program:
+    def _program(self) -> WebProgram:
         program = self.settings.get(SETTING)
-        if not isinstance(program, Program):
+        if not isinstance(program, WebProgram):
             raise RefusedError(HTTPStatus.NOT_FOUND, msg("No service opens in this server."))
         return program
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.client.storage.code import CodeError, CodePlan, CodeSettings, plan, read_settings
+from pai_scheduler.client.storage.code import CodeError, CodeSelection, CodeSettings, plan, read_settings
 from pai_scheduler.client.storage.transfer import amount
 
 from .background import Background, at_home
@@ -169,7 +169,7 @@ class CodeView(widgets.VBox):
         self.files.value = markup
 
 
-def _listed(say: Language, code: CodePlan) -> str:
+def _listed(say: Language, code: CodeSelection) -> str:
     heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in (say("Name"), say("Size")))
     rows = "".join(
         f"<tr><td>{escape(file.name)}</td><td>{escape(amount(file.length))}</td></tr>"

@@ -22,7 +22,7 @@ from pai_scheduler.ssh.public_key import PublicKey
 
 from .base import ApiHandler, Route, no_user, routes
 from .body import missing, read_fields
-from .operations import FLAG, FULL, NO_API, NO_SSH, NO_USER, Answer, Body, Refusal, operation, query
+from .operations import FLAG, FULL, NO_API, NO_SSH, NO_USER, Answer, Body, DocumentedRefusal, operation, query
 
 # Who I am, how to log in, and what answers here; mostly without a token.
 
@@ -108,7 +108,7 @@ class TokenHandler(ApiHandler):
         description="The password is one of the user's tokens, and is what comes back.",
         body=Body(Login),
         refusals=[
-            Refusal(
+            DocumentedRefusal(
                 400,
                 ["InvalidParametersError", "NoUserError", "IncorrectPasswordError"],
                 "The body is wrong, there is no such user, or it is not a token of theirs.",
@@ -235,7 +235,7 @@ class PublicKeysHandler(ApiHandler):
         body=Body(PublicKeyLine),
         refusals=[
             NO_SSH,
-            Refusal(429, ["TooManyKeysError"], "The user has as many as one may have."),
+            DocumentedRefusal(429, ["TooManyKeysError"], "The user has as many as one may have."),
         ],
     )
     async def post(self, user: str) -> None:
@@ -255,7 +255,9 @@ class PublicKeyHandler(ApiHandler):
         "Forget a public key",
         {204: Answer("It opens nothing any more.")},
         refusals=[
-            Refusal(404, ["NoPublicKeyError", "NoJobSshInfoError", "NoApiError"], "There is no such key."),
+            DocumentedRefusal(
+                404, ["NoPublicKeyError", "NoJobSshInfoError", "NoApiError"], "There is no such key."
+            ),
             FULL,
         ],
     )

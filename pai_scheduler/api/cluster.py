@@ -34,7 +34,7 @@ from .operations import (
     NO_VIRTUAL_CLUSTER,
     Answer,
     Body,
-    Refusal,
+    DocumentedRefusal,
     operation,
     query,
 )
@@ -163,13 +163,13 @@ class VirtualClusterHandler(ApiHandler):
         "as it is; a new cluster may use all of the machines and is open to everybody.",
         body=Body(VirtualClusterShare),
         refusals=[
-            Refusal(
+            DocumentedRefusal(
                 403,
                 ["ForbiddenUserError", "NoEnoughQuotaError"],
                 "The caller is no administrator, it is `default`, or there is not enough quota.",
             ),
             NO_API,
-            Refusal(
+            DocumentedRefusal(
                 409, ["ConflictVcError"], "A cluster has this name in other letters (`Vision`, `vision`)."
             ),
         ],
@@ -203,7 +203,7 @@ class VirtualClusterHandler(ApiHandler):
         _SET,
         description="For administrators. Its share goes to `default`.",
         refusals=[
-            Refusal(
+            DocumentedRefusal(
                 403,
                 ["ForbiddenUserError", "RemoveRunningVcError"],
                 "The caller is no administrator, it is `default`, or some of its jobs have not ended.",

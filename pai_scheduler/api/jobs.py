@@ -43,8 +43,8 @@ from .operations import (
     TOO_MANY_JOBS,
     Answer,
     Body,
+    DocumentedRefusal,
     Header,
-    Refusal,
     operation,
     query,
 )
@@ -246,7 +246,7 @@ class ConfigHandler(ApiHandler):
             "comments and trailing commas, in its own media type; of a job without them its JSON."
         ),
         parameters=[query("as", Literal["submitted"], "The text as it was sent")],
-        refusals=[Refusal(404, ["NoJobConfigError", "NoApiError"], "There is no such job.")],
+        refusals=[DocumentedRefusal(404, ["NoJobConfigError", "NoApiError"], "There is no such job.")],
     )
     async def get(self, user: str, name: str) -> None:
         """Return it as JSON, as YAML where the caller prefers that, or as it was sent."""

@@ -22,8 +22,8 @@ from .operations import (
     TEXT,
     TOO_MANY_STREAMS,
     Answer,
+    DocumentedRefusal,
     Header,
-    Refusal,
     operation,
     query,
 )
@@ -108,7 +108,9 @@ class LogHandler(StreamHandler):
         ],
         refusals=[
             NO_JOB,
-            Refusal(410, ["LogRemovedError"], "The log was removed some time after the end of its task."),
+            DocumentedRefusal(
+                410, ["LogRemovedError"], "The log was removed some time after the end of its task."
+            ),
             TOO_MANY_STREAMS,
         ],
     )

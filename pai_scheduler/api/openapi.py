@@ -15,7 +15,7 @@ from pai_scheduler.job.schema import job_schema
 from pai_scheduler.rest import models
 
 from .base import ApiHandler
-from .operations import Answer, Header, Model, Operation, Parameter, Refusal, operations_of
+from .operations import Answer, DocumentedRefusal, Header, Model, Operation, Parameter, operations_of
 from .routes import ROUTES
 
 _SCHEMAS = "#/components/schemas/"
@@ -199,7 +199,7 @@ class _Writer:
             content = {"application/json": {"schema": self._schema(answer.model)}, **content}
         return self._described(answer.description, answer.headers, content)
 
-    def _refusal(self, refusal: Refusal) -> dict[str, Any]:
+    def _refusal(self, refusal: DocumentedRefusal) -> dict[str, Any]:
         codes = list(refusal.codes)
         schema = {
             **self._schema(models.Error),

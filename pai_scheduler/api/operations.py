@@ -125,7 +125,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class DocumentedRefusal:
     """Why a call may be refused. `shared`: many calls are, so the document has it once, under this name."""
 
     status: int
@@ -135,9 +135,9 @@ class Refusal:
     headers: Mapping[str, Header] = field(default_factory=dict)
 
 
-def _shared(name: str, status: int, codes: str, description: str, **headers: Header) -> Refusal:
+def _shared(name: str, status: int, codes: str, description: str, **headers: Header) -> DocumentedRefusal:
     named = {key.replace("_", "-"): header for key, header in headers.items()}
-    return Refusal(status, codes.split(), description, name, named)
+    return DocumentedRefusal(status, codes.split(), description, name, named)
 
 
 NO_API = _shared("NoApi", 404, "NoApiError", "There is no such address.")
@@ -230,7 +230,7 @@ class Operation:
     parameters: Sequence[Parameter] = ()
     body: Body | None = None
     #: beside those that any call may meet
-    refusals: Sequence[Refusal] = ()
+    refusals: Sequence[DocumentedRefusal] = ()
     #: False: its sentences are in one language
     speaks: bool = True
     #: True: it may be called without a token, too, where something in the query does instead
@@ -251,7 +251,7 @@ class Operation:
         """Return what varies in the address."""
         return [PARTS[name] for name in _PLACEHOLDER.findall(self.path)]
 
-    def all_refusals(self, *, anonymous: bool) -> Mapping[int, Refusal]:
+    def all_refusals(self, *, anonymous: bool) -> Mapping[int, DocumentedRefusal]:
         """Return by status why it may be refused, those included that any call may meet."""
         usual = [_FAILED]
         if not anonymous:

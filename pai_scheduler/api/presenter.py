@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypedDict, cast
 from urllib.parse import quote
 
-from pai_scheduler.cluster.fair_share import UsedLately
+from pai_scheduler.cluster.fair_share import UserShare
 from pai_scheduler.cluster.feasibility import Available
 from pai_scheduler.cluster.node import Closing, DiskSpace, Maintenance
 from pai_scheduler.cluster.resources import ANY_GPU, CPUS, MEMORY, STORAGE, Amounts, is_gpu
@@ -19,7 +19,7 @@ from pai_scheduler.job.exit_codes import STOPPED_BY_USER, exit_table
 from pai_scheduler.job.validation import SpecError
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest import cluster, models
-from pai_scheduler.store.records import JobLink, JobLinks, StoredJobEvent
+from pai_scheduler.store.records import JobLinks, LinkedJob, StoredJobEvent
 
 
 class _Planned(TypedDict, total=False):
@@ -186,7 +186,7 @@ class Presenter:
         }
 
     def virtual_cluster(
-        self, use: VirtualClusterUse, used_lately: UsedLately | None
+        self, use: VirtualClusterUse, used_lately: UserShare | None
     ) -> cluster.VirtualClusterInfo:
         """Return a virtual cluster, what its jobs hold, and what who asks has used of it."""
         found: cluster.VirtualClusterInfo = {
@@ -348,7 +348,7 @@ def _state(state: State) -> models.JobState:
     return cast(models.JobState, str(state))
 
 
-def _link(link: JobLink) -> models.JobLink:
+def _link(link: LinkedJob) -> models.JobLink:
     return {
         "job": link.name,
         "state": None if link.state is None else _state(link.state),

@@ -28,7 +28,7 @@ from .operations import (
     TOO_MANY_JOBS,
     Answer,
     Body,
-    Refusal,
+    DocumentedRefusal,
     operation,
     query,
 )
@@ -129,12 +129,14 @@ class ScheduleHandler(_ScheduleHandler):
         body=Body(ScheduleRequest),
         refusals=[
             NO_USER,
-            Refusal(
+            DocumentedRefusal(
                 404,
                 ["NoVirtualClusterError", "NoApiError"],
                 "There is no such virtual cluster, or no such address.",
             ),
-            Refusal(429, ["TooManySchedulesError"], "The user has as many schedules as one may have."),
+            DocumentedRefusal(
+                429, ["TooManySchedulesError"], "The user has as many schedules as one may have."
+            ),
         ],
     )
     async def put(self, user: str, name: str) -> None:
@@ -192,7 +194,7 @@ class ScheduleRunsHandler(_ScheduleHandler):
         "seconds: `<schedule>-<yyyymmdd-hhmmss>`.",
         refusals=[
             NO_USER,
-            Refusal(
+            DocumentedRefusal(
                 404,
                 ["NoScheduleError", "NoVirtualClusterError", "NoApiError"],
                 "There is no such schedule, or its job's virtual cluster is gone.",

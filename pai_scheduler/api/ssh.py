@@ -23,7 +23,7 @@ from pai_scheduler.ssh.login import LoginName
 from .auth import bearer_token, unauthorized
 from .base import ApiHandler, Route, routes
 from .body import missing, read_fields, read_object
-from .operations import NO_JOB, TEXT, Answer, Refusal, operation, query
+from .operations import NO_JOB, TEXT, Answer, DocumentedRefusal, operation, query
 
 # How a job's tasks are reached by SSH, and the key that opens them.
 
@@ -48,7 +48,7 @@ class SshHandler(ApiHandler):
         "The link to the key is good for ten minutes and needs no token; it is empty for who reads without "
         "one.",
         parameters=[query("task", str, "Only the task that is called so (`worker-0`); no other is asked")],
-        refusals=[Refusal(404, _MISSING, "Nothing of the job runs, or there is no such job.")],
+        refusals=[DocumentedRefusal(404, _MISSING, "Nothing of the job runs, or there is no such job.")],
     )
     async def get(self, user: str, name: str) -> None:
         """List the running tasks, or the one that `task` names; refused where none of them runs."""
@@ -140,7 +140,7 @@ class SshKeyHandler(ApiHandler):
             query("expires", str, "Of a link: until when it is good, in seconds since the epoch"),
             query("signature", str, "Of a link: what makes it good without a token"),
         ],
-        refusals=[Refusal(404, _MISSING, "The job has ended, or there is no such job.")],
+        refusals=[DocumentedRefusal(404, _MISSING, "The job has ended, or there is no such job.")],
     )
     async def get(self, user: str, name: str) -> None:
         """Return the key as a file."""

@@ -16,7 +16,7 @@ from .resources import Demand
 # Which combinations of a gang's kinds of task one node can hold: the part of packing that knows a node.
 
 
-class Kind(NamedTuple):
+class TaskKind(NamedTuple):
     """What equal tasks need each; `gpu_type` None: any, but all of one type."""
 
     cpus: int
@@ -46,7 +46,7 @@ class Pattern(NamedTuple):
     parts: tuple[tuple[int, str | None, int], ...]
 
 
-def copies(size: Sequence[int], kind: Kind, types: Sequence[str]) -> int:
+def copies(size: Sequence[int], kind: TaskKind, types: Sequence[str]) -> int:
     """Count how many tasks of one kind a node holds alone; `size`: cores, MB, GB, GPUs of each of `types`."""
     # (a task may ask for GPUs alone)
     most = min((free // each for free, each in zip(size, kind.sizes, strict=False) if each), default=_MANY)
@@ -62,7 +62,7 @@ def copies(size: Sequence[int], kind: Kind, types: Sequence[str]) -> int:
 
 def fill(
     size: Sequence[int],
-    kinds: Sequence[Kind],
+    kinds: Sequence[TaskKind],
     types: Sequence[str],
     order: Sequence[int],
     left: list[int],
@@ -100,7 +100,7 @@ def fill(
 
 def largest_patterns(
     size: Sequence[int],
-    kinds: Sequence[Kind],
+    kinds: Sequence[TaskKind],
     wanted: Sequence[int],
     types: Sequence[str],
     limited: Sequence[str],
@@ -201,7 +201,7 @@ Place = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class NodeRoom:
     """What is free on one node: memory in MB, storage in GB, GPUs by type."""
 
     node: str
@@ -253,7 +253,7 @@ _State = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def arrange(
-    rooms: Iterable[Room],
+    rooms: Iterable[NodeRoom],
     gang: Sequence[Demand],
     gpu_room: Mapping[str, int] | None = None,
     budget: Budget | None = None,
@@ -269,12 +269,12 @@ def arrange(
         return NoArrangement.UNKNOWN
 
 
-def room_of(node: Node) -> Room:
+def room_of(node: Node) -> NodeRoom:
     """Return what a node has with nothing running on it."""
-    return Room(node.name, node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts))
+    return NodeRoom(node.name, node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts))
 
 
-def room_for(demand: Demand, room: Room) -> int:
+def room_for(demand: Demand, room: NodeRoom) -> int:
     """Count how many tasks of one kind a node holds by themselves; none where it shrank under what runs."""
     if room.cpus < 0 or room.memory_mb < 0 or room.storage_gb < 0:
         return 0
@@ -288,7 +288,7 @@ class _Search:
 
     def __init__(self, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None, budget: Budget) -> None:
         self.spend = budget.spend
-        self.tasks: dict[Kind, list[int]] = defaultdict(list)
+        self.tasks: dict[TaskKind, list[int]] = defaultdict(list)
         for index, demand in enumerate(gang):
             self.tasks[_kind(demand)].append(index)
         # the hardest kind first: combinations with many of it are tried first
@@ -297,7 +297,7 @@ class _Search:
         self.gpu_room = gpu_room
         self.limited: tuple[str, ...] = ()
 
-    def run(self, rooms: Sequence[Room]) -> tuple[Place, ...] | NoArrangement:
+    def run(self, rooms: Sequence[NodeRoom]) -> tuple[Place, ...] | NoArrangement:
         if not self.kinds:
             return ()
         self.types = self._types(rooms)
@@ -321,7 +321,7 @@ class _Search:
 
     # -- before the search ----------------------------------------------------------------------------------
 
-    def _types(self, rooms: Sequence[Room]) -> tuple[str, ...]:
+    def _types(self, rooms: Sequence[NodeRoom]) -> tuple[str, ...]:
         """Return the types of GPU that matter: those named and, where any will do, all."""
         named = {kind.gpu_type for kind in self.kinds if kind.gpu_type is not None}
         if any(kind.gpus and kind.gpu_type is None for kind in self.kinds):
@@ -348,7 +348,7 @@ class _Search:
         self.limited = tuple(name for name in left if left[name] < free_choice)
         return tuple(max(0, left[name]) for name in self.limited)
 
-    def _groups(self, rooms: Sequence[Room]) -> list[_Group]:
+    def _groups(self, rooms: Sequence[NodeRoom]) -> list[_Group]:
         """Group the nodes by what they have of use; those with the least choice first."""
         groups = []
         for size, names in self._sizes(rooms).items():
@@ -360,7 +360,7 @@ class _Search:
         groups.sort(key=lambda group: (-group.most[: len(self.kinds)].count(0), sum(group.most)))
         return groups
 
-    def _sizes(self, rooms: Sequence[Room]) -> dict[tuple[int, ...], list[str]]:
+    def _sizes(self, rooms: Sequence[NodeRoom]) -> dict[tuple[int, ...], list[str]]:
         """Group the nodes by cores, memory, storage, and GPUs of each type, without what is of no use."""
         self.spend(len(rooms) // 16)
         columns = list(zip(*(kind.sizes for kind in self.kinds), strict=True))
@@ -535,8 +535,8 @@ class _Search:
         return tuple(places[index] for index in sorted(places))
 
 
-def _kind(demand: Demand) -> Kind:
-    return Kind(
+def _kind(demand: Demand) -> TaskKind:
+    return TaskKind(
         demand.cpus,
         demand.memory_mb,
         demand.storage_gb,
@@ -567,7 +567,7 @@ class ExactSearch:
     def arrange(
         self,
         state: int,
-        rooms: Callable[[], Sequence[Room]],
+        rooms: Callable[[], Sequence[NodeRoom]],
         gang: Sequence[Demand],
         gpu_room: Mapping[str, int] | None,
     ) -> tuple[Place, ...] | None:

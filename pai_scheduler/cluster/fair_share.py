@@ -32,7 +32,7 @@ Sharer = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Usage:
+class DecayedUsage:
     """What a user had used at `as_of` (ms since the epoch), in eighths of a GPU for one ms."""
 
     amount: float
@@ -40,7 +40,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class UsedLately:
+class UserShare:
     """What a user has used lately: in GPU hours, and as a part of what all users have used (0 to 1)."""
 
     gpu_hours: float
@@ -59,9 +59,9 @@ class UsageAccounting:
         self._half_lives: dict[str, int] = {}
         #: what they hold now, in all virtual clusters
         self._held: Counter[Sharer] = Counter()
-        self._accounts: dict[Sharer, Usage] = {}
+        self._accounts: dict[Sharer, DecayedUsage] = {}
         #: what is to be kept over a restart; None: no longer
-        self._changed: dict[Sharer, Usage | None] = {}
+        self._changed: dict[Sharer, DecayedUsage | None] = {}
         #: whose turn may be another by now
         self._stale: dict[Sharer, None] = {}
         self._minute = 0
@@ -79,7 +79,7 @@ class UsageAccounting:
             self._changed[sharer] = None
         self.begin(now)
 
-    def restore(self, accounts: Mapping[Sharer, Usage]) -> None:
+    def restore(self, accounts: Mapping[Sharer, DecayedUsage]) -> None:
         """Take up the accounts that were kept; what is held is booked besides."""
         for sharer, account in accounts.items():
             if sharer[0] in self._half_lives:
@@ -118,7 +118,7 @@ class UsageAccounting:
             return 0.0
         return self._amount(sharer, account, max(now, account.as_of)) / (CORES_PER_GPU * _HOUR_MS)
 
-    def used_lately(self, user: str, now: int) -> dict[str, UsedLately]:
+    def used_lately(self, user: str, now: int) -> dict[str, UserShare]:
         """Return what a user has used of each virtual cluster whose users share."""
         used, whole = dict.fromkeys(self._half_lives, 0.0), dict.fromkeys(self._half_lives, 0.0)
         for sharer in self._accounts:
@@ -128,7 +128,7 @@ class UsageAccounting:
             if who == user:
                 used[virtual_cluster] = hours
         return {
-            name: UsedLately(hours, hours / whole[name] if whole[name] else 0.0)
+            name: UserShare(hours, hours / whole[name] if whole[name] else 0.0)
             for name, hours in used.items()
         }
 
@@ -157,7 +157,7 @@ class UsageAccounting:
         for sharer in stale:
             yield sharer, self.turn(sharer, now)
 
-    def take_changed(self) -> Mapping[Sharer, Usage | None]:
+    def take_changed(self) -> Mapping[Sharer, DecayedUsage | None]:
         """Return what is to be kept over a restart, since this was last asked; None: no longer."""
         changed, self._changed = self._changed, {}
         return changed
@@ -165,14 +165,14 @@ class UsageAccounting:
     def _count(self, sharer: Sharer, amount: int, now: int) -> None:
         account = self._accounts.get(sharer)
         if account is None:
-            account = self._accounts[sharer] = Usage(0.0, now)
+            account = self._accounts[sharer] = DecayedUsage(0.0, now)
         time = max(now, account.as_of)
         account.amount, account.as_of = self._amount(sharer, account, time), time
         self._held[sharer] += amount
         self._changed[sharer] = account
         self._stale[sharer] = None
 
-    def _amount(self, sharer: Sharer, account: Usage, time: int) -> float:
+    def _amount(self, sharer: Sharer, account: DecayedUsage, time: int) -> float:
         """Return what somebody has used until a moment that is not before the account's."""
         half_life = self._half_lives[sharer[0]]
         left = exp2((account.as_of - time) / half_life)

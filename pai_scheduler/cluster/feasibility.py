@@ -11,7 +11,7 @@ from functools import partial
 from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.i18n import Message, counted, msg
 
-from .bin_packing import NoArrangement, Room, arrange, room_for, room_of
+from .bin_packing import NoArrangement, NodeRoom, arrange, room_for, room_of
 from .node import Maintenance, in_words
 from .placement import PORT_RANGE, Cluster
 from .preemption import JobHolding
@@ -20,13 +20,13 @@ from .resources import ANY_GPU, CPUS, MEMORY, STORAGE, Amounts, Demand, describe
 from .scheduler_state import SchedulerState, Shape
 from .wait_reasons import (
     Finding,
+    MostGpus,
     NoNodeHas,
     NoNodes,
     NoReadyNode,
     NoRoomTogether,
     NotFound,
     NotWithinLimits,
-    Offer,
     OnlyOnOtherNodes,
     PortsInUse,
     PortsNamedTwice,
@@ -52,23 +52,23 @@ class _View:
     `ports`: those taken of the one machine that all nodes share; None: no sharing.
     """
 
-    def __init__(self, rooms: Iterable[Room], ports: Collection[int] | None, *, empty: bool) -> None:
+    def __init__(self, rooms: Iterable[NodeRoom], ports: Collection[int] | None, *, empty: bool) -> None:
         self.ports = ports
         self.empty = empty
-        self._nodes: dict[tuple[object, ...], list[tuple[int, Room]]] = defaultdict(list)
+        self._nodes: dict[tuple[object, ...], list[tuple[int, NodeRoom]]] = defaultdict(list)
         for number, room in enumerate(rooms):
             key = room.cpus, room.memory_mb, room.storage_gb, *room.gpus.items()
             self._nodes[key].append((number, room))
         #: one of each kind of node
         self.kinds = [nodes[0][1] for nodes in self._nodes.values()]
 
-    def count(self, of: Callable[[Room], int]) -> int:
+    def count(self, of: Callable[[NodeRoom], int]) -> int:
         """Add up what each node has."""
         return sum(
             of(kind) * len(nodes) for kind, nodes in zip(self.kinds, self._nodes.values(), strict=True)
         )
 
-    def where(self, of: Callable[[Room], int]) -> tuple[tuple[str, int], ...]:
+    def where(self, of: Callable[[NodeRoom], int]) -> tuple[tuple[str, int], ...]:
         """List the nodes that have some, and how much."""
         found = [
             (number, room.node, have)
@@ -78,7 +78,7 @@ class _View:
         ]
         return tuple((name, have) for _, name, have in sorted(found))
 
-    def rooms(self, most: int) -> list[Room]:
+    def rooms(self, most: int) -> list[NodeRoom]:
         """List the nodes, of equal ones so many at most."""
         return [room for nodes in self._nodes.values() for _, room in nodes[:most]]
 
@@ -202,7 +202,7 @@ def _too_big(cluster: Cluster, view: _View, gang: Sequence[Demand]) -> Iterator[
 def _too_many_gpus(view: _View, demand: Demand) -> Finding:
     offers = [
         max(
-            (Offer(gpu_type, room.gpus.get(gpu_type, 0), room.node) for room in view.kinds),
+            (MostGpus(gpu_type, room.gpus.get(gpu_type, 0), room.node) for room in view.kinds),
             key=lambda offer: offer.gpus,
         )
         for gpu_type in sorted({gpu_type for room in view.kinds for gpu_type in room.gpus})
@@ -265,10 +265,10 @@ def _ports(view: _View, gang: Sequence[Demand]) -> Finding | None:
     return None
 
 
-def _nearest(rooms: Sequence[Room], demand: Demand) -> Room:
+def _nearest(rooms: Sequence[NodeRoom], demand: Demand) -> NodeRoom:
     """Find the node that lacks the smallest part of what a task needs, resource by resource."""
 
-    def lack(room: Room) -> float:
+    def lack(room: NodeRoom) -> float:
         asked = {CPUS: demand.cpus, MEMORY: demand.memory_mb, STORAGE: demand.storage_gb}
         return sum(
             max(0.0, 1 - have / wanted)
@@ -279,7 +279,7 @@ def _nearest(rooms: Sequence[Room], demand: Demand) -> Room:
     return min(rooms, key=lack)
 
 
-def _largest(room: Room, gpu_type: str | None) -> int:
+def _largest(room: NodeRoom, gpu_type: str | None) -> int:
     """Count the GPUs of one type that a node has; of any type: of that of which it has most."""
     return room.gpus.get(gpu_type, 0) if gpu_type is not None else max(room.gpus.values(), default=0)
 
@@ -288,7 +288,7 @@ def _asked(demand: Demand, key: str) -> int:
     return {CPUS: demand.cpus, MEMORY: demand.memory_mb, STORAGE: demand.storage_gb}[key]
 
 
-def _free(room: Room, key: str) -> int:
+def _free(room: NodeRoom, key: str) -> int:
     """Return what is free of a resource; nothing on a node that shrank under what runs there."""
     if key == ANY_GPU:
         return sum(room.gpus.values())
@@ -351,26 +351,26 @@ def _least(count: int, *limits: int | None) -> int:
     return min(max(0, count), *(limit for limit in limits if limit is not None), count)
 
 
-def _amounts(room: Room) -> Mapping[str, int]:
+def _amounts(room: NodeRoom) -> Mapping[str, int]:
     gpus = {gpu_key(gpu_type): count for gpu_type, count in room.gpus.items()}
     return {CPUS: room.cpus, MEMORY: room.memory_mb, STORAGE: room.storage_gb, **gpus}
 
 
-def _sum(rooms: Iterable[Room]) -> Counter[str]:
+def _sum(rooms: Iterable[NodeRoom]) -> Counter[str]:
     total: Counter[str] = Counter()
     for room in rooms:
         total.update(_amounts(room))
     return total
 
 
-def _largest_of_each(rooms: Iterable[Room]) -> Counter[str]:
+def _largest_of_each(rooms: Iterable[NodeRoom]) -> Counter[str]:
     total: Counter[str] = Counter()
     for room in rooms:
         total |= Counter(_amounts(room))
     return total
 
 
-def _with_types_of(empty: Iterable[Room], amounts: Mapping[str, int]) -> dict[str, int]:
+def _with_types_of(empty: Iterable[NodeRoom], amounts: Mapping[str, int]) -> dict[str, int]:
     """Name every resource that there is, also where nothing of it is free."""
     return {**dict.fromkeys(_sum(empty), 0), **amounts}
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from pai_scheduler.job.spec import PortRequest
 
-from .bin_packing import ExactSearch, Place, Room, best_fit_may_err, enough_gpus, room_for, room_of
+from .bin_packing import ExactSearch, NodeRoom, Place, best_fit_may_err, enough_gpus, room_for, room_of
 from .node import Node
 from .node_index import FreeNodeResources, NodeIndex, Rack, Size
 from .resources import Assignment, Demand, fixed_ports
@@ -147,15 +147,15 @@ class Cluster:
         self._second_look.allow_more()
 
     @cached_property
-    def empty_rooms(self) -> Sequence[Room]:
+    def empty_rooms(self) -> Sequence[NodeRoom]:
         """Return what each ready node has with nothing running on it."""
         return [room_of(use.node) for use in self._uses.values() if use.node.ready]
 
-    def rooms(self) -> list[Room]:
+    def rooms(self) -> list[NodeRoom]:
         """Count what is free on each ready node."""
         return [_room(use) for use in self._uses.values() if use.node.ready]
 
-    def _rooms_for(self, gang: Sequence[Demand], barred: Collection[int]) -> list[Room]:
+    def _rooms_for(self, gang: Sequence[Demand], barred: Collection[int]) -> list[NodeRoom]:
         """Count what is free on each node that has room for a task of a gang."""
         self._file()
         numbers: set[int] = set()
@@ -530,7 +530,7 @@ def _more_copies(use: FreeNodeResources, parts: Iterable[tuple[Demand, Assignmen
         )
         for index in assignment.gpus:
             gpus[use.gpu_types.get(index, "")] += 1
-    more = room_for(demand, Room(use.node.name, cpus, memory_mb, storage_gb, gpus))
+    more = room_for(demand, NodeRoom(use.node.name, cpus, memory_mb, storage_gb, gpus))
     return max(0, more - room_for(demand, free))
 
 
@@ -555,9 +555,9 @@ def _has_room_without(
     return any(len(use.gpus.get(of, ())) + more.get(of, 0) >= demand.gpus for of in types)
 
 
-def _room(use: FreeNodeResources) -> Room:
+def _room(use: FreeNodeResources) -> NodeRoom:
     gpus = {gpu_type: len(free) for gpu_type, free in use.gpus.items() if free}
-    return Room(use.node.name, use.cpus, use.memory_mb, use.storage_gb, gpus)
+    return NodeRoom(use.node.name, use.cpus, use.memory_mb, use.storage_gb, gpus)
 
 
 def _free(use: FreeNodeResources) -> _Free:

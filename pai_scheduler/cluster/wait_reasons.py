@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pai_scheduler.i18n import Message, msg
 
-from .bin_packing import Room
+from .bin_packing import NodeRoom
 from .resources import ANY_GPU, CPUS, MEMORY, STORAGE, Demand, describe, gpu_key, is_gpu
 
 #: Nodes named in one sentence at most.
@@ -58,7 +58,7 @@ class OnlyOnOtherNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class MostGpus:
     """The most GPUs of a type that one node has."""
 
     gpu_type: str
@@ -76,7 +76,7 @@ class UnknownGpuType:
     """No node has a GPU of the type that is asked for."""
 
     gpu_type: str
-    known: tuple[Offer, ...]
+    known: tuple[MostGpus, ...]
 
     @property
     def message(self) -> Message:
@@ -92,7 +92,7 @@ class TooManyGpus:
     asked: int
     gpu_type: str | None
     largest: int
-    others: tuple[Offer, ...] = ()
+    others: tuple[MostGpus, ...] = ()
 
     @property
     def message(self) -> Message:
@@ -143,7 +143,7 @@ class NoNodeHas:
     """No node has all that one task needs; each resource by itself some node has. `nearest` lacks least."""
 
     demand: Demand
-    nearest: Room
+    nearest: NodeRoom
     empty: bool
 
     @property
@@ -353,7 +353,7 @@ def needs(demand: Demand) -> Message:
     return listed([_gpus(demand), *parts] if demand.gpus else parts)
 
 
-def amounts_in(room: Room, demand: Demand) -> dict[str, int]:
+def amounts_in(room: NodeRoom, demand: Demand) -> dict[str, int]:
     """Return what a node has of what a task needs; of any type of GPU, that of which it has most."""
     amounts = {}
     if demand.gpus and demand.gpu_type:

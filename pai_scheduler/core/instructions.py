@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.fair_share import Sharer, Usage
+from pai_scheduler.cluster.fair_share import DecayedUsage, Sharer
 from pai_scheduler.job.message_documents import message_document
 from pai_scheduler.job.spec import END, FAILURE
 from pai_scheduler.job.task import TaskRef
@@ -117,4 +117,4 @@ class Outcome:
     #: virtual clusters as administrators changed them; None: deleted
     virtual_clusters: dict[str, VirtualCluster | None] = field(default_factory=dict)
     #: what users have used of virtual clusters; None: forgotten
-    usages: dict[Sharer, Usage | None] = field(default_factory=dict)
+    usages: dict[Sharer, DecayedUsage | None] = field(default_factory=dict)

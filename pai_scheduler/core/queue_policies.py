@@ -46,7 +46,7 @@ _PROMOTED_PART = 10
 Policy = LeastAttained | ShortestRemaining
 
 
-class Service(NamedTuple):
+class AttainedService(NamedTuple):
     """What a job has had, and needs in all; `rate`: what it has in one ms in which it has its resources.
 
     `uncounted`: a job that waited for long comes first until it has had so much.
@@ -73,7 +73,7 @@ def rate_of(spec: JobSpec, storage_request_gb: int) -> int:
     return max(1, round(sum(weight(demand) for demand in gang_of(spec, storage_request_gb))))
 
 
-def service_turn(policy: Policy, service: Service) -> int:
+def service_turn(policy: Policy, service: AttainedService) -> int:
     """Return the turn of a job that waits; the lowest, 0, comes first."""
     if isinstance(policy, ShortestRemaining):
         return service.remaining
@@ -84,18 +84,18 @@ def service_turn(policy: Policy, service: Service) -> int:
     )
 
 
-def promoted(service: Service) -> int:
+def promoted(service: AttainedService) -> int:
     """Return `uncounted` once a job has waited for so long that it comes first."""
     return service.had + service.rate * PROMOTED_RUN_MS
 
 
-def pause_ms(service: Service, guaranteed: Amounts) -> int:
+def pause_ms(service: AttainedService, guaranteed: Amounts) -> int:
     """Return for how long nobody else is promoted once a job is, in a virtual cluster guaranteed so much."""
     capacity = CORES_PER_GPU * gpus_in(guaranteed) or guaranteed.get(CPUS, 0)
     return _PROMOTED_PART * PROMOTED_RUN_MS * service.rate // max(service.rate, capacity)
 
 
-def stops_below(policy: Policy, service: Service) -> int | None:
+def stops_below(policy: Policy, service: AttainedService) -> int | None:
     """Return the turn that jobs must be below to stop a running one; None: nobody stops it any more."""
     if not isinstance(policy, ShortestRemaining):
         return service_turn(policy, service)
@@ -104,7 +104,7 @@ def stops_below(policy: Policy, service: Service) -> int | None:
     return _step(service.remaining)
 
 
-def changes_in(policy: Policy, service: Service) -> int | None:
+def changes_in(policy: Policy, service: AttainedService) -> int | None:
     """Return for how many ms more it must run until that may change; None: it stays."""
     if service.is_promoted:
         missing: int | None = service.uncounted - service.had
@@ -128,11 +128,11 @@ def _levels_at(policy: LeastAttained, rate: int) -> Sequence[int]:
     return tuple(round(hours * GPU_HOUR / gpus**_WIDTH_WEIGHT) for hours in policy.gpu_hours)
 
 
-def _is_nearly_done(policy: ShortestRemaining, service: Service) -> bool:
+def _is_nearly_done(policy: ShortestRemaining, service: AttainedService) -> bool:
     return service.remaining <= _nearly_done_at(policy, service)
 
 
-def _nearly_done_at(policy: ShortestRemaining, service: Service) -> int:
+def _nearly_done_at(policy: ShortestRemaining, service: AttainedService) -> int:
     return 1000 * policy.run_seconds * service.rate
 
 
@@ -335,18 +335,18 @@ class ServiceWatch:
             job.attained += rate * (time - attempt.created)
             outcome.jobs[job.id] = job
 
-    def _service_of(self, job: Job, run_ms: int = 0) -> Service:
+    def _service_of(self, job: Job, run_ms: int = 0) -> AttainedService:
         return self._service(job.user, job.spec, job.attained, job.uncounted, run_ms)
 
     def _service(
         self, user: str, spec: JobSpec, had: int = 0, uncounted: int = 0, run_ms: int = 0
-    ) -> Service:
+    ) -> AttainedService:
         """Return the service of a job that had so much before, and has its resources for `run_ms` by now."""
         rate = rate_of(spec, self._storage_request_gb)
         had += rate * run_ms
         likely = self._likely_run_ms(user, spec, had // rate)
         needed_ms = 1000 * ASSUMED_RUN_SECONDS if likely is None else likely
-        return Service(had, uncounted, rate * needed_ms, rate)
+        return AttainedService(had, uncounted, rate * needed_ms, rate)
 
     def _wake(self, whose: str, timer: Timer, time: int, outcome: Outcome) -> None:
         self._timers.set(whose, timer, time)

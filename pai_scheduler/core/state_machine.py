@@ -22,7 +22,7 @@ from pai_scheduler.cluster.definition import (
     VirtualCluster,
 )
 from pai_scheduler.cluster.dispatcher import Dispatcher, Preempt, Start
-from pai_scheduler.cluster.fair_share import Sharer, Usage
+from pai_scheduler.cluster.fair_share import DecayedUsage, Sharer
 from pai_scheduler.cluster.node import Maintenance
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.queue import Queue
@@ -122,7 +122,7 @@ class Core:
     def restore(
         self,
         jobs: Iterable[Job],
-        usages: Mapping[Sharer, Usage] | None = None,
+        usages: Mapping[Sharer, DecayedUsage] | None = None,
         dependencies: Mapping[str, Sequence[Dependency]] | None = None,
     ) -> Outcome:
         """Take up what the store knows after a start: the jobs, what users have used, who waits for whom.

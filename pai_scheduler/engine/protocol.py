@@ -63,7 +63,7 @@ def log_shortened(task: TaskRef, time: int, most_bytes: int) -> Noticed:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GangMember:
     """A task's place in its gang: on which node, with which ports by label."""
 
     task: TaskRef
@@ -77,7 +77,7 @@ class Gang:
 
     job_id: str
     attempt: int
-    members: tuple[Member, ...]
+    members: tuple[GangMember, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +145,9 @@ __all__ = [
     "EngineError",
     "EngineEvent",
     "Gang",
+    "GangMember",
     "HeldAfterFailure",
     "Launch",
-    "Member",
     "Mount",
     "NoSshEndpointError",
     "NodesChanged",

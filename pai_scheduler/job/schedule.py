@@ -103,7 +103,7 @@ class Overlap(StrEnum):
     ALLOW = "allow"
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     """What came of a time at which a run was due."""
 
     SUBMITTED = "submitted"
@@ -117,7 +117,7 @@ class LastRun:
 
     job: str
     time: int
-    outcome: Outcome
+    outcome: RunOutcome
     message: Message | None = None
 
 

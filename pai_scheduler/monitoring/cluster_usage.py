@@ -36,7 +36,7 @@ class GpuSample(NamedTuple):
     total: int
 
 
-class ClusterUsage:
+class UsageSampler:
     """Samples the GPUs once a minute. `count` gives how many are held, and how many there are.
 
     `folder` is where the history outlives the scheduler; None: nowhere. `clock` gives ms since the epoch.

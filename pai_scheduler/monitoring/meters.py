@@ -15,7 +15,7 @@ from pai_scheduler.core.model import Job, State, Task
 from pai_scheduler.engine.protocol import Engine
 
 from .monitor import Monitor
-from .present import Facts, Present
+from .present import Present, ServiceFacts
 from .recorder import Recorder
 from .tally import Tally
 
@@ -95,8 +95,8 @@ class Meters:
     def _not_measured(self) -> None:
         self._unmeasured += 1
 
-    def _facts(self) -> Facts:
-        return Facts(
+    def _facts(self) -> ServiceFacts:
+        return ServiceFacts(
             tuple(self._nodes.values()),
             self._cluster.virtual_clusters.values(),
             self._tally,

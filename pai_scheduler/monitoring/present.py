@@ -21,7 +21,7 @@ _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ServiceFacts:
     """What the service knows now."""
 
     nodes: Sequence[Node]
@@ -40,7 +40,7 @@ class Facts:
 class Present(Collector):
     """Shows the facts; asked in the service's own loop, so that they belong together."""
 
-    def __init__(self, facts: Callable[[], Facts]) -> None:
+    def __init__(self, facts: Callable[[], ServiceFacts]) -> None:
         self._facts = facts
 
     def describe(self) -> Iterable[Metric]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pai_scheduler.api.webhdfs.operations import WebHdfsHandler
 from pai_scheduler.monitoring.monitor import Monitor
-from pai_scheduler.workers.file_server.messages import Answered, Report, Sent, Settings, read_report
+from pai_scheduler.workers.file_server.messages import Answered, FileServerSettings, Report, Sent, read_report
 from pai_scheduler.workers.supervisor import ConnectionServers
 
 from .startup import MOST_PROCESSES, check_range
@@ -36,7 +36,7 @@ async def open_file_servers(
     options: argparse.Namespace, folder: Path, account: str, prefix: str, monitor: Monitor
 ) -> AsyncIterator[ConnectionServers]:
     """Run them until the end. `folder`: the storage where none is named; `account`: who we are to an HDFS."""
-    settings = Settings(
+    settings = FileServerSettings(
         options.storage,
         str(folder),
         account,

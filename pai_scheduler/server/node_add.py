@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.docker.client import DEFAULT_HOST
 from pai_scheduler.engine.docker.sync_client import ERRORS, docker_client
-from pai_scheduler.engine.swarm.engine import Member, join_command, members
+from pai_scheduler.engine.swarm.engine import SwarmMember, join_command, members
 from pai_scheduler.i18n import Message, msg
 
 _LOOK_SECONDS = 1.0
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return 1
 
 
-def _news(member: Member) -> Message:
+def _news(member: SwarmMember) -> Message:
     if member.works:
         return msg(
             "{node} ({address}) has joined, and its agent runs. The scheduler lists it now: pai nodes.",

@@ -17,7 +17,13 @@ from pai_scheduler.engine.agent.pull import PullProgress
 from pai_scheduler.engine.docker.client import DEFAULT_HOST
 from pai_scheduler.engine.docker.registries import qualified
 from pai_scheduler.engine.docker.sync_client import ERRORS, docker_client
-from pai_scheduler.engine.swarm.agent_deployment import SECRET, Outcome, Program, agents_plan, run_everywhere
+from pai_scheduler.engine.swarm.agent_deployment import (
+    SECRET,
+    NodeProgram,
+    ProgramOutcome,
+    agents_plan,
+    run_everywhere,
+)
 from pai_scheduler.engine.swarm.engine import check_manager
 from pai_scheduler.i18n import Message, msg
 
@@ -52,7 +58,7 @@ def _pull(client: DockerClient, options: argparse.Namespace) -> int:
     only = next(iter(names)) if options.node else ""
     shown: dict[str, str] = {}
 
-    def is_over(outcome: Outcome) -> bool:
+    def is_over(outcome: ProgramOutcome) -> bool:
         ends = _last(outcome)
         for node, name in names.items():
             if node in ends and shown.get(node) != (text := str(_sentence(name, ends[node]))):
@@ -60,7 +66,7 @@ def _pull(client: DockerClient, options: argparse.Namespace) -> int:
                 print(text, flush=True)
         return all(node in outcome.failures or _is_end(ends.get(node)) for node in names)
 
-    program = Program(agent_image, pull.__name__, environ, docker_socket, node=only, secret=secret)
+    program = NodeProgram(agent_image, pull.__name__, environ, docker_socket, node=only, secret=secret)
     outcome = run_everywhere(client, program, is_over, seconds=options.wait)
     ends = _last(outcome)
     lacking = [node for node in names if node not in ends or not ends[node].image]
@@ -110,7 +116,7 @@ def _active(client: DockerClient, only: str | None) -> dict[str, str]:
     return chosen
 
 
-def _last(outcome: Outcome) -> dict[str, PullProgress]:
+def _last(outcome: ProgramOutcome) -> dict[str, PullProgress]:
     """Return the last that each node has said, or what its exit code says."""
     found = {node: PullProgress(image=_UNKNOWN) for node in outcome.completed}
     for node, lines in outcome.lines.items():

@@ -57,7 +57,7 @@ _USUAL = {"shorterFirst": 10, "fairShare": {"halfLifeHours": 168}}
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class SimulatedPolicy:
     """An order for all virtual clusters. `name`: as it was written; `order` None: as the file has them."""
 
     name: str
@@ -70,7 +70,7 @@ class Policy:
         return [replace(cluster, **self.order._asdict()) for cluster in clusters]
 
 
-def read_policy(text: str) -> Policy:
+def read_policy(text: str) -> SimulatedPolicy:
     """Read a policy: `fifo`, a field of the cluster file by its name, or with a value; StartError.
 
     A value is YAML as in the cluster file: `leastAttained: {gpuHours: [1, 10]}`.
@@ -80,7 +80,7 @@ def read_policy(text: str) -> Policy:
     except yaml.YAMLError:
         document = None
     if document == FIFO:
-        return Policy(text, Order())
+        return SimulatedPolicy(text, Order())
     if isinstance(document, str) and document in ORDERS:
         document = {document: _USUAL.get(document, {})}
     try:
@@ -98,7 +98,7 @@ def read_policy(text: str) -> Policy:
                 known=", ".join(ORDERS),
             )
         ) from error
-    return Policy(text, order)
+    return SimulatedPolicy(text, order)
 
 
 # `pai-scheduler simulate`: what the scheduler makes of recorded jobs on the machines of a cluster file.
@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
             replace(job, max_run_seconds=max(1, ceil(options.known_times * job.run_ms / 1000)))
             for job in jobs
         ]
-    policies = [read_policy(text) for text in options.policy] or [Policy("")]
+    policies = [read_policy(text) for text in options.policy] or [SimulatedPolicy("")]
     if len(policies) > 1:
         return _compare(policies, jobs, cluster, options)
     began = time.monotonic()
@@ -156,7 +156,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _compare(
-    policies: Sequence[Policy], jobs: Sequence[TraceJob], cluster: _Cluster, options: argparse.Namespace
+    policies: Sequence[SimulatedPolicy],
+    jobs: Sequence[TraceJob],
+    cluster: _Cluster,
+    options: argparse.Namespace,
 ) -> int:
     """Replay the trace under one policy after the other, and tell what came out side by side."""
     if options.plot is not None or options.jobs is not None:
@@ -184,7 +187,7 @@ def _compare(
 
 
 def _replay(
-    policy: Policy, jobs: Sequence[TraceJob], cluster: _Cluster, options: argparse.Namespace
+    policy: SimulatedPolicy, jobs: Sequence[TraceJob], cluster: _Cluster, options: argparse.Namespace
 ) -> Replay:
     definition = cluster.definition
     grace_seconds = definition.grace_seconds if options.grace is None else options.grace

@@ -123,7 +123,7 @@ class Readiness:
     reasons: tuple[Message, ...] = ()
 
 
-class Database(Protocol):
+class DatabaseState(Protocol):
     """What is known of the database: what is damaged in it, and whether all of it was looked at."""
 
     @property
@@ -147,7 +147,7 @@ class HasNodes(Protocol):
     def nodes(self) -> Sequence[Node]: ...  # noqa: D102
 
 
-class Room(Protocol):
+class DiskState(Protocol):
     """What is wrong with the disk; None: nothing."""
 
     def shortage(self) -> Message | None: ...  # noqa: D102
@@ -159,10 +159,10 @@ class Health:
     def __init__(
         self,
         check_database: Callable[[], Awaitable[None]],
-        database: Database,
+        database: DatabaseState,
         events: Events,
         cluster: HasNodes,
-        room: Room | None,
+        room: DiskState | None,
     ) -> None:
         self._check_database, self._store = check_database, database
         self._events, self._cluster, self._room = events, cluster, room

@@ -17,7 +17,7 @@ from pai_scheduler.core.events import EndCause, Ended, Event, PortsTaken, Progre
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
 from pai_scheduler.core.model import Attempt, Job, Task
 from pai_scheduler.core.state_machine import Core
-from pai_scheduler.engine.protocol import Engine, EngineError, Gang, Launch, Member
+from pai_scheduler.engine.protocol import Engine, EngineError, Gang, GangMember, Launch
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.environment import StorageAccess, gang_environment, task_environment
 from pai_scheduler.job.spec import JobSpec
@@ -463,7 +463,7 @@ class Launcher:
 
 def _gang(job: Job, attempt: Attempt) -> Gang:
     members = tuple(
-        Member(task.ref, task.assignment.node, task.assignment.ports) for task in attempt.tasks.values()
+        GangMember(task.ref, task.assignment.node, task.assignment.ports) for task in attempt.tasks.values()
     )
     return Gang(job.id, attempt.number, members)
 

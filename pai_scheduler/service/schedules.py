@@ -15,8 +15,8 @@ from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.schedule import (
     LONGEST_NAME,
     LastRun,
-    Outcome,
     Overlap,
+    RunOutcome,
     Schedule,
     ScheduleError,
     is_run_of,
@@ -231,7 +231,7 @@ class Schedules:
             now = self._now()
             job = run_name(name, now, schedule.zone, seconds=True)
             await self._admission.submit(user, owner, _named(config, job), is_scheduled=True)
-            await self._note(replace(schedule, last=LastRun(job, now, Outcome.SUBMITTED)))
+            await self._note(replace(schedule, last=LastRun(job, now, RunOutcome.SUBMITTED)))
         return job
 
     async def look(self) -> bool:
@@ -278,24 +278,24 @@ class Schedules:
 
     async def _submit(
         self, schedule: Schedule, user: Principal | None, config: Mapping[str, Any], job: str, due: int
-    ) -> tuple[Outcome, Message | None]:
+    ) -> tuple[RunOutcome, Message | None]:
         """Submit a run that is due, and say what came of it; RequestError where it is to be tried again."""
         owner = schedule.user
         there = await self._reader.read(self._store.job, owner, job)
         if there is not None and there.created >= due:
             # submitted before the scheduler was ended, which then could not note it
-            return Outcome.SUBMITTED, None
+            return RunOutcome.SUBMITTED, None
         if user is None:
-            return Outcome.REFUSED, msg("User {name} is not known.", name=owner)
+            return RunOutcome.REFUSED, msg("User {name} is not known.", name=owner)
         if schedule.overlap is Overlap.SKIP and (running := self._running(schedule)) is not None:
-            return Outcome.SKIPPED, msg("Job {name} of this schedule has not ended yet.", name=running)
+            return RunOutcome.SKIPPED, msg("Job {name} of this schedule has not ended yet.", name=running)
         try:
             await self._admission.submit(user, owner, config, is_scheduled=True)
         except RequestError as refusal:
             if refusal.status >= 500:
                 raise
-            return Outcome.REFUSED, refusal.message
-        return Outcome.SUBMITTED, None
+            return RunOutcome.REFUSED, refusal.message
+        return RunOutcome.SUBMITTED, None
 
     def _running(self, schedule: Schedule) -> str | None:
         jobs = self._writer.core.unended(schedule.user)

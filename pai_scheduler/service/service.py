@@ -16,7 +16,7 @@ from pai_scheduler.core.model import SubState
 from pai_scheduler.core.queries import NodeUse, node_uses
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.monitoring.cluster_usage import ClusterUsage
+from pai_scheduler.monitoring.cluster_usage import UsageSampler
 from pai_scheduler.monitoring.meters import Meters
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import no_ssh_authorization, no_storage
@@ -141,7 +141,7 @@ class Service:
         )
         self.nodes = Nodes(store, self._writer, self._cluster, self._meters, clock)
         self.maintenance = MaintenancePlan(store, self._writer, self._cluster, self._meters, clock)
-        self.cluster_usage = ClusterUsage(self._meters.gpus, data_dir, clock)
+        self.cluster_usage = UsageSampler(self._meters.gpus, data_dir, clock)
         self.health = Health(self._writer.check, store, self._engine_events, self._cluster, self._room)
         #: counts requests, and has everything that Prometheus may see
         self.monitor = self._meters.monitor

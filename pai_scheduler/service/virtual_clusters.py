@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.fair_share import UsedLately
+from pai_scheduler.cluster.fair_share import UserShare
 from pai_scheduler.cluster.feasibility import Available, available
 from pai_scheduler.cluster.quota import DEFAULT, NotEnoughError, assign, difference, remove
 from pai_scheduler.core.events import SharesChanged
@@ -63,7 +63,7 @@ class VirtualClusters:
         cluster = self._cluster.virtual_clusters.get(job.spec.virtual_cluster)
         return principal.may_read(job.user) if cluster is None else principal.sees_holder(job.user, cluster)
 
-    def used_lately(self, user: Principal) -> dict[str, UsedLately]:
+    def used_lately(self, user: Principal) -> dict[str, UserShare]:
         """Return what a user has used of each virtual cluster whose users share by that; nobody: nothing."""
         return self._writer.core.dispatcher.usage.used_lately(user.name, self._now()) if user.name else {}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from pai_scheduler.cluster.fair_share import Sharer, Usage
+from pai_scheduler.cluster.fair_share import DecayedUsage, Sharer
 from pai_scheduler.core.events import Notice
 from pai_scheduler.core.instructions import Announcement, Outcome
 from pai_scheduler.core.model import ACCESS, Job, JobEvent
@@ -190,7 +190,7 @@ def _write_jobs(
         connection.execute(jobs.update().where(jobs.c.id == sa.bindparam("_id")), old)
 
 
-def _write_usages(connection: sa.Connection, changed: Mapping[Sharer, Usage | None]) -> None:
+def _write_usages(connection: sa.Connection, changed: Mapping[Sharer, DecayedUsage | None]) -> None:
     kept = [rows.usage_row(sharer, usage) for sharer, usage in changed.items() if usage is not None]
     rows.upsert(connection, usages, kept)
     for (cluster, user), usage in changed.items():

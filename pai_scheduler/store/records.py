@@ -14,7 +14,7 @@ from pai_scheduler.cluster.node import Maintenance
 from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.model import JobEvent, State, SubState
 from pai_scheduler.job.dependencies import On
-from pai_scheduler.job.schedule import LastRun, Outcome, Overlap, Schedule
+from pai_scheduler.job.schedule import LastRun, Overlap, RunOutcome, Schedule
 from pai_scheduler.job.spec import JobSpec
 
 from . import rows
@@ -50,7 +50,7 @@ class JobPosition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class JobLink:
+class LinkedJob:
     """A job that another waits for, or that waits for it: its name and its state now; None: it is deleted.
 
     `on`: how the one that is waited for must end; `holds`: whether it did; None: it has not ended.
@@ -66,8 +66,8 @@ class JobLink:
 class JobLinks:
     """What a job waits for, in the order in which it says so, and who waits for it, the first of so many."""
 
-    dependencies: Sequence[JobLink] = ()
-    dependents: Sequence[JobLink] = ()
+    dependencies: Sequence[LinkedJob] = ()
+    dependents: Sequence[LinkedJob] = ()
     dependent_count: int = 0
 
 
@@ -276,7 +276,7 @@ def _read(row: sa.RowMapping) -> Schedule:
     last = None
     if row["last_job"] is not None:
         message = rows.read_stored_message(row["last_message"])
-        last = LastRun(row["last_job"], row["last_time"], Outcome(row["last_outcome"]), message)
+        last = LastRun(row["last_job"], row["last_time"], RunOutcome(row["last_outcome"]), message)
     return Schedule(
         row["user_name"],
         row["name"],
@@ -358,6 +358,6 @@ class StoredDependencies(Database):
         return JobLinks(waits_for, dependents, count)
 
 
-def _link(row: sa.RowMapping) -> JobLink:
+def _link(row: sa.RowMapping) -> LinkedJob:
     state = None if row["state"] is None else State(row["state"])
-    return JobLink(row["name"], state, On(row["wanted"]), row["holds"])
+    return LinkedJob(row["name"], state, On(row["wanted"]), row["holds"])

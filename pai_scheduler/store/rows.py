@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
-from pai_scheduler.cluster.fair_share import Sharer, Usage
+from pai_scheduler.cluster.fair_share import DecayedUsage, Sharer
 from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.events import EndCause
@@ -161,7 +161,7 @@ def read_virtual_cluster(row: Row) -> VirtualCluster | None:
     return VirtualCluster(**(fields | listed))
 
 
-def usage_row(sharer: Sharer, usage: Usage) -> dict[str, Any]:
+def usage_row(sharer: Sharer, usage: DecayedUsage) -> dict[str, Any]:
     """Return the row of what a user had used of a virtual cluster."""
     return {
         "virtual_cluster": sharer[0],

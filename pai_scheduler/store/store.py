@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from pai_scheduler.clock import ClockMark
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.fair_share import Sharer, Usage
+from pai_scheduler.cluster.fair_share import DecayedUsage, Sharer
 from pai_scheduler.cluster.node import Closing
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, State, SubState
@@ -166,11 +166,13 @@ class Store(StoredDependencies, StoredSchedules, StoredMaintenance, Outbox, Stor
             found = connection.execute(sa.select(virtual_clusters))
             return {row.name: rows.read_virtual_cluster(row._mapping) for row in found}
 
-    def usages(self) -> dict[Sharer, Usage]:
+    def usages(self) -> dict[Sharer, DecayedUsage]:
         """Return what users had used of virtual clusters that they share by that."""
         with self._reading() as connection:
             found = connection.execute(sa.select(usages))
-            return {(row.virtual_cluster, row.user_name): Usage(row.amount, row.as_of) for row in found}
+            return {
+                (row.virtual_cluster, row.user_name): DecayedUsage(row.amount, row.as_of) for row in found
+            }
 
     def closed_nodes(self) -> dict[str, Closing]:
         """Return why which nodes are closed, by name."""

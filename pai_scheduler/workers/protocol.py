@@ -108,7 +108,7 @@ async def _ready(channel: socket.socket, *, write: bool) -> None:
 _LAST_SECONDS = 5.0
 
 
-class Server(Protocol):
+class ConnectionWorker(Protocol):
     """Serves connections, each under a number; `tell_ended` is to be called with it at the end of each."""
 
     def take(self, number: int, connection: socket.socket, about: Any) -> None:
@@ -118,7 +118,7 @@ class Server(Protocol):
         """End a connection, unless it has ended."""
 
 
-def run(open_server: Callable[[bytes], AbstractAsyncContextManager[Server]]) -> int:
+def run(open_server: Callable[[bytes], AbstractAsyncContextManager[ConnectionWorker]]) -> int:
     """Serve until the scheduler is gone. `open_server` gets the settings, the line that comes first."""
     line = sys.stdin.buffer.readline()
     if not line:
@@ -143,7 +143,7 @@ def tell_ended(number: int) -> None:
     tell(ended_line(number))
 
 
-async def _serve(channel: socket.socket, opening: AbstractAsyncContextManager[Server]) -> None:
+async def _serve(channel: socket.socket, opening: AbstractAsyncContextManager[ConnectionWorker]) -> None:
     channel.setblocking(False)
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(opening)

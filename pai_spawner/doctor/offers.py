@@ -22,8 +22,8 @@ from pai_spawner.models import Profile
 
 from ..messages import msg
 from ..profiles import InvalidProfiles, read_profiles
-from ..sessions.policy import SETTING_NAMES, Condition, Settings
-from ..sessions.policy import Policy as SessionPolicy
+from ..sessions.policy import SETTING_NAMES, Condition, SessionSettings
+from ..sessions.policy import SessionPolicy as SessionPolicy
 from ..sessions.policy_file import PolicyError, read_policy
 from ..settings import SpawnerSettings
 from .configuration import HubConfiguration
@@ -82,7 +82,7 @@ def _limits(policy: SessionPolicy, profiles: tuple[Profile, ...]) -> Iterator[Fi
         own = {name: value for name, value in rule.sets.items() if name in SETTING_NAMES}
         if rule.when == Condition():
             always |= own
-        yield from _limits_of(Settings(**{**always, **own}), number)
+        yield from _limits_of(SessionSettings(**{**always, **own}), number)
     lifetime: timedelta | None = always.get("lifetime")
     for profile in profiles:
         minutes = profile.defaults.run_minutes
@@ -98,7 +98,7 @@ def _limits(policy: SessionPolicy, profiles: tuple[Profile, ...]) -> Iterator[Fi
             )
 
 
-def _limits_of(settings: Settings, number: int) -> Iterator[Finding]:
+def _limits_of(settings: SessionSettings, number: int) -> Iterator[Finding]:
     idle, lifetime, warn = settings.idle_after, settings.lifetime, settings.warn_before
     if idle is not None and warn >= idle:
         yield wrong(

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pai_scheduler.server.doctor.finding import Finding, Verdict, lines, wrong
+from pai_scheduler.server.doctor.finding import Finding, Severity, lines, wrong
 
 from ..messages import msg
 from .configuration import ConfigurationError, read_configuration
@@ -64,7 +64,7 @@ def examine(config: Path, folder: Path, environ: Mapping[str, str]) -> int:
             print("\n".join(lines("", [finding])[1:]), flush=True)
     finally:
         logging.disable(logged)
-    return int(Verdict.WRONG in verdicts)
+    return int(Severity.WRONG in verdicts)
 
 
 def _findings(config: Path, folder: Path, environ: Mapping[str, str]) -> Iterator[Finding]:

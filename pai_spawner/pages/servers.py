@@ -20,7 +20,7 @@ from pai_scheduler.rest.models import JobDetail
 from pai_scheduler.rest.sessions import SessionInfo
 from pai_spawner.availability import describe
 from pai_spawner.startup import ServiceState, ask, asking
-from pai_spawner.termination import SESSIONS_SERVICE, Ending, now_ms
+from pai_spawner.termination import SESSIONS_SERVICE, ServerEnd, now_ms
 
 from ..messages import msg
 from ..server_job import ROLE
@@ -257,7 +257,7 @@ async def view_of(user: Any, name: str, locale: str) -> ServerView | None:
         kept = (
             spawner.ending
             if spawner is not None
-            else Ending.from_json((orm_spawner.state or {}).get("ending"))
+            else ServerEnd.from_json((orm_spawner.state or {}).get("ending"))
         )
         ending = None if kept is None else ending_view(kept, locale)
         state: State = "off" if ending is None else "ended"
@@ -265,7 +265,7 @@ async def view_of(user: Any, name: str, locale: str) -> ServerView | None:
     return await _active(spawner, title, url, locale)
 
 
-def ending_view(ending: Ending, locale: str) -> EndingView:
+def ending_view(ending: ServerEnd, locale: str) -> EndingView:
     """Put how a server ended into a language."""
     return EndingView(
         str(ending.kind),

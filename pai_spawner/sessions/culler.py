@@ -23,8 +23,18 @@ from pai_spawner.startup import address_of, reach
 
 from ..server_job import ROLE
 from . import words
-from .hub_client import Activity, HubClient, HubError, HubServer, UsageReader, ask_activity
-from .policy import Action, Cause, Decision, Facts, Policy, Record, Session, Settings, decide
+from .hub_client import HubClient, HubError, HubServer, ServerActivity, UsageReader, ask_activity
+from .policy import (
+    Action,
+    Cause,
+    Decision,
+    Session,
+    SessionFacts,
+    SessionPolicy,
+    SessionRecord,
+    SessionSettings,
+    decide,
+)
 from .policy_source import PolicySource
 
 # What is remembered of sessions over a restart: what their users put off, and what they were told.
@@ -42,7 +52,7 @@ class Remembered:
     """What is remembered of one session; `job` is that of this start, so that the next begins anew."""
 
     job: str = ""
-    record: Record = Record()  # noqa: RUF009 - it cannot be changed
+    record: SessionRecord = SessionRecord()  # noqa: RUF009 - it cannot be changed
     messages: tuple[SessionMessage, ...] = field(default=())
 
 
@@ -115,7 +125,7 @@ def _read(document: list[dict[str, Any]]) -> dict[Key, Remembered]:
     return {
         (entry["user"], entry["server"]): Remembered(
             entry["job"],
-            Record(_time(entry["kept"]), entry["extensions"], _time(entry["warned"])),
+            SessionRecord(_time(entry["kept"]), entry["extensions"], _time(entry["warned"])),
             tuple(entry["messages"]),
         )
         for entry in document
@@ -136,7 +146,7 @@ LONGEST_TEXT = 400
 
 #: Asks a server at an address what its kernels do, with its own token: what a user runs may keep the token
 #: that it is sent, and then has no more than it had. Last: whether it has a service to be asked about.
-Ask = Callable[[str, str, bool], Awaitable[Activity | None]]
+Ask = Callable[[str, str, bool], Awaitable[ServerActivity | None]]
 #: where a server's job has that
 _OWN_TOKEN = "JUPYTERHUB_API_TOKEN"  # noqa: S105 - its name
 
@@ -165,8 +175,8 @@ class Watched:
 
     server: HubServer
     session: Session
-    settings: Settings
-    facts: Facts
+    settings: SessionSettings
+    facts: SessionFacts
     decision: Decision
 
 
@@ -269,7 +279,7 @@ class SessionKeeper:
         await self._hub.stop(server.user, server.name)
         return True
 
-    async def _look_at(self, server: HubServer, policy: Policy) -> None:
+    async def _look_at(self, server: HubServer, policy: SessionPolicy) -> None:
         async with self._places:
             try:
                 detail = await self._scheduler.job(server.user, server.job)
@@ -298,9 +308,9 @@ class SessionKeeper:
         self,
         server: HubServer,
         session: Session,
-        settings: Settings,
-        facts: Facts,
-        policy: Policy | None = None,
+        settings: SessionSettings,
+        facts: SessionFacts,
+        policy: SessionPolicy | None = None,
     ) -> Watched:
         now, known = self._clock(), self.records.of(server.key, server.job)
         local = (policy or self._policy.now.policy).local(now)
@@ -312,8 +322,8 @@ class SessionKeeper:
         return watched
 
     async def _facts(
-        self, server: HubServer, detail: JobDetail, session: Session, settings: Settings
-    ) -> Facts:
+        self, server: HubServer, detail: JobDetail, session: Session, settings: SessionSettings
+    ) -> SessionFacts:
         usage = await self.usage.read(server.user, server.job, settings)
         asks_usage = (session.gpus and settings.gpu_below) or settings.cpu_below
         submission = await self._submission(server)
@@ -321,8 +331,8 @@ class SessionKeeper:
         launched = detail["jobStatus"]["appLaunchedTime"]
         limit = submission.end(launched) if submission else None
         if activity is None or (usage is None and asks_usage):
-            return Facts(server.started, known=False, limit=limit)
-        return Facts(
+            return SessionFacts(server.started, known=False, limit=limit)
+        return SessionFacts(
             server.started,
             True,
             activity.kernels_busy,
@@ -353,7 +363,7 @@ class SessionKeeper:
 
     async def _activity(
         self, server: HubServer, detail: JobDetail, submission: _Submission
-    ) -> Activity | None:
+    ) -> ServerActivity | None:
         address = address_of(detail)
         if address is None:
             return None
@@ -376,7 +386,7 @@ def session_of(server: HubServer, detail: JobDetail) -> Session:
 def asker(http: aiohttp.ClientSession) -> Ask:
     """Return what asks servers over HTTP."""
 
-    async def ask(address: str, token: str, is_service: bool) -> Activity | None:
+    async def ask(address: str, token: str, is_service: bool) -> ServerActivity | None:
         return await ask_activity(http, address, token, is_service=is_service)
 
     return ask

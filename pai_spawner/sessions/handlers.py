@@ -38,7 +38,7 @@ class Context:
     hub_prefix: str
 
 
-class Refused(HTTPError):
+class SessionRefused(HTTPError):
     """A request that is not done, with a sentence."""
 
     def __init__(self, status: HTTPStatus, message: Message | str) -> None:
@@ -63,7 +63,9 @@ class Handler(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyt
             self.nobody()
             return
         if not self.hub_auth.check_scopes(self.hub_scopes, model):
-            raise Refused(HTTPStatus.FORBIDDEN, msg("This token or login may not use the sessions service."))
+            raise SessionRefused(
+                HTTPStatus.FORBIDDEN, msg("This token or login may not use the sessions service.")
+            )
         self._hub_auth_user_cache = model
         self.person = str(model["name"])
         self.is_user = model.get("kind", "user") == "user"
@@ -71,7 +73,7 @@ class Handler(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyt
 
     def nobody(self) -> None:
         """Refuse who has not said who they are."""
-        raise Refused(HTTPStatus.FORBIDDEN, msg("Log in at the Hub, or send one of its tokens."))
+        raise SessionRefused(HTTPStatus.FORBIDDEN, msg("Log in at the Hub, or send one of its tokens."))
 
     async def check(self) -> None:
         """Check what the person may do here."""
@@ -83,7 +85,7 @@ class Handler(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyt
     async def must_be_administrator(self) -> None:
         """Refuse everybody else."""
         if not await self.is_administrator():
-            raise Refused(
+            raise SessionRefused(
                 HTTPStatus.FORBIDDEN,
                 msg("This is for administrators of the Hub. {name} is none.", name=self.person),
             )
@@ -96,7 +98,7 @@ class Handler(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyt
         """Read a short text that somebody wrote, as one line."""
         text = " ".join(given.split()) if isinstance(given, str) else None
         if text is None or len(text) > LONGEST_TEXT or (needed and not text):
-            raise Refused(
+            raise SessionRefused(
                 HTTPStatus.BAD_REQUEST,
                 msg("{name} must be a text of at most {most} characters.", name=name, most=LONGEST_TEXT),
             )
@@ -104,7 +106,7 @@ class Handler(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyt
 
     def explain(self, status: int, error: BaseException | None) -> str:
         """Return why a request was not done."""
-        if isinstance(error, Refused):
+        if isinstance(error, SessionRefused):
             return self.say(error.sentence)
         if isinstance(error, ApiError):
             return error.message
@@ -142,7 +144,7 @@ class Handler(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyt
         except ValueError:
             body = None
         if not isinstance(body, dict):
-            raise Refused(HTTPStatus.BAD_REQUEST, msg("The body must be a JSON object."))
+            raise SessionRefused(HTTPStatus.BAD_REQUEST, msg("The body must be a JSON object."))
         return body
 
 
@@ -215,10 +217,10 @@ class _OneHandler(Handler):
         if not (self.is_user and self.key[0] == self.person) and not await self.is_administrator():
             raise self.none()
 
-    def none(self) -> Refused:
+    def none(self) -> SessionRefused:
         """Say that there is no such session."""
         name = "/".join(filter(None, self.key))
-        return Refused(HTTPStatus.NOT_FOUND, msg("There is no running session {name}.", name=name))
+        return SessionRefused(HTTPStatus.NOT_FOUND, msg("There is no running session {name}.", name=name))
 
     def tell(self, watched: Watched | None) -> None:
         """Answer with how the session stands."""
@@ -236,14 +238,14 @@ class SessionHandler(_OneHandler):
         self.tell(keeper.sessions.get(self.key) or await keeper.look_at(self.key))
 
 
-class KeepHandler(_OneHandler):
+class KeepSessionHandler(_OneHandler):
     """Puts the end of a session off."""
 
     async def post(self, *_names: str) -> None:
         """Keep it, where its user may."""
         watched = self.context.keeper.sessions.get(self.key)
         if watched is not None and not watched.decision.may_keep:
-            raise Refused(HTTPStatus.CONFLICT, msg("The end of this session cannot be put off."))
+            raise SessionRefused(HTTPStatus.CONFLICT, msg("The end of this session cannot be put off."))
         self.tell(await self.context.keeper.keep(self.key))
 
 

@@ -18,7 +18,7 @@ from pai_scheduler.rest.models import TaskMetrics
 from pai_scheduler.rest.sessions import SessionUse
 
 from ..server_job import ROLE
-from .policy import Settings
+from .policy import SessionSettings
 
 # What the service asks the Hub over its REST API: whose servers run, who is an administrator.
 
@@ -156,7 +156,7 @@ _UNTRACKED = {"no_track_activity": "1"}
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
+class ServerActivity:
     """What a server's kernels and terminals do; `connections`: browsers that are connected to kernels.
 
     `service_used`: when the service was that opens in the server instead of JupyterLab.
@@ -171,7 +171,7 @@ class Activity:
 
 async def ask_activity(
     http: aiohttp.ClientSession, address: str, token: str, *, is_service: bool = False
-) -> Activity | None:
+) -> ServerActivity | None:
     """Ask the server at an address (with its base path); None where it does not answer as Jupyter does.
 
     `token`: the server's own. One that opens more must not be sent to a program that its user may change.
@@ -184,7 +184,7 @@ async def ask_activity(
     if not isinstance(kernels, list) or (is_service and not isinstance(status, dict)):
         return None
     try:
-        return Activity(
+        return ServerActivity(
             any(kernel["execution_state"] == "busy" for kernel in kernels),
             sum(int(kernel.get("connections") or 0) for kernel in kernels),
             _latest(kernels),
@@ -232,7 +232,7 @@ _SERIES = ("cpuPercent", "memoryMB", "gpuPercent", "gpuMemoryMB")
 
 
 @dataclass(slots=True)
-class Usage:
+class JobUsage:
     """What is known of one job; `seen`: up to when its points were read (ms since the epoch)."""
 
     seen: int = 0
@@ -246,7 +246,7 @@ class Usage:
         cpu, memory, gpu, gpu_memory = (self._latest[name] for name in _SERIES)
         return {"cpuPercent": cpu, "memoryMB": memory, "gpuPercent": gpu, "gpuMemoryMB": gpu_memory}
 
-    def take(self, metrics: TaskMetrics, settings: Settings) -> None:
+    def take(self, metrics: TaskMetrics, settings: SessionSettings) -> None:
         """Read new points: what is used now, and when that was last as much as the settings ask for."""
         for name in _SERIES:
             points = metrics["series"].get(name) or []
@@ -262,13 +262,13 @@ class UsageReader:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._jobs: dict[tuple[str, str], Usage] = {}
+        self._jobs: dict[tuple[str, str], JobUsage] = {}
 
-    def known(self, user: str, job: str) -> Usage:
+    def known(self, user: str, job: str) -> JobUsage:
         """Return what was read of a job so far."""
-        return self._jobs.setdefault((user, job), Usage())
+        return self._jobs.setdefault((user, job), JobUsage())
 
-    async def read(self, user: str, job: str, settings: Settings) -> Usage | None:
+    async def read(self, user: str, job: str, settings: SessionSettings) -> JobUsage | None:
         """Read on; None where the scheduler does not tell."""
         usage = self.known(user, job)
         try:

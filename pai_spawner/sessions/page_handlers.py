@@ -17,7 +17,7 @@ from pai_scheduler.i18n import Message
 
 from ..messages import msg
 from . import handlers, words
-from .handlers import Handler, Refused
+from .handlers import Handler, SessionRefused
 
 #: Jobs, newest first, among which those that run are looked for.
 MOST_JOBS = 2000
@@ -123,7 +123,7 @@ class ActionHandler(_PageHandler):
         action = self.get_body_argument("action", "")
         do = self._ACTIONS.get(action)
         if do is None:
-            raise Refused(HTTPStatus.BAD_REQUEST, msg("There is no action “{name}”.", name=action))
+            raise SessionRefused(HTTPStatus.BAD_REQUEST, msg("There is no action “{name}”.", name=action))
         await do(self)
         query = urlencode({"done": action, "q": self.get_body_argument("q", "")})
         self.redirect(f"{self.context.prefix}?{query}", status=HTTPStatus.SEE_OTHER)
@@ -166,15 +166,15 @@ class ActionHandler(_PageHandler):
         except ValueError:
             number = -1.0
         if not 0 <= number <= 100:
-            raise Refused(
+            raise SessionRefused(
                 HTTPStatus.BAD_REQUEST,
                 msg("{name} must be a number from 0 to 100, not “{value}”.", name=field, value=text),
             )
         return number
 
-    def _gone(self, key: tuple[str, str]) -> Refused:
+    def _gone(self, key: tuple[str, str]) -> SessionRefused:
         name = "/".join(filter(None, key))
-        return Refused(HTTPStatus.NOT_FOUND, msg("There is no running session {name}.", name=name))
+        return SessionRefused(HTTPStatus.NOT_FOUND, msg("There is no running session {name}.", name=name))
 
     _ACTIONS: ClassVar[Mapping[str, Callable[[ActionHandler], Awaitable[None]]]] = {
         "end": _end,

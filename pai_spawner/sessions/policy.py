@@ -81,7 +81,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SessionSettings:
     """What holds for one session. None: no limit, or never."""
 
     idle_after: timedelta | None = None
@@ -103,7 +103,7 @@ class Settings:
 
 
 #: The names of what a rule may set, as `Settings` has them.
-SETTING_NAMES = frozenset(setting.name for setting in fields(Settings))
+SETTING_NAMES = frozenset(setting.name for setting in fields(SessionSettings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class GroupLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class SessionPolicy:
     """All rules, in their order; of two that set the same, the later one counts.
 
     `zone`: the time zone of all hours; None: the machine's own.
@@ -160,9 +160,9 @@ class Policy:
         """Return a time in the administrator's zone."""
         return now.astimezone(self.zone)
 
-    def settings(self, session: Session, now: datetime) -> Settings:
+    def settings(self, session: Session, now: datetime) -> SessionSettings:
         """Return what holds for a session now."""
-        local, settings = self.local(now), Settings()
+        local, settings = self.local(now), SessionSettings()
         for rule in self.rules:
             if rule.when.fits(session, local):
                 settings = replace(settings, **rule.sets)
@@ -172,7 +172,9 @@ class Policy:
 # How many sessions and GPUs one may have at once: checked before a session is submitted. Pure.
 
 
-def refusal(policy: Policy, session: Session, others: Collection[Session], now: datetime) -> Message | None:
+def refusal(
+    policy: SessionPolicy, session: Session, others: Collection[Session], now: datetime
+) -> Message | None:
     """Return why a session may not start; None: it may.
 
     `others`: the sessions of all users that run or start, without this one.
@@ -212,7 +214,7 @@ def refusal(policy: Policy, session: Session, others: Collection[Session], now: 
 
 
 def _group_refusal(
-    policy: Policy, group: str, session: Session, others: Collection[Session]
+    policy: SessionPolicy, group: str, session: Session, others: Collection[Session]
 ) -> Message | None:
     limit, members = policy.groups[group], [other for other in others if group in other.groups]
     if limit.sessions is not None and len(members) >= limit.sessions:
@@ -269,7 +271,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SessionFacts:
     """What is known of a running session. Times have a zone."""
 
     started: datetime
@@ -291,7 +293,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SessionRecord:
     """What people did about a session, and when it was first warned of the end that comes next."""
 
     kept: datetime | None = None
@@ -318,7 +320,9 @@ class Decision:
         return self.cause is Cause.IDLE or (self.cause is Cause.LIFETIME and self.extensions_left > 0)
 
 
-def decide(facts: Facts, settings: Settings, record: Record, now: datetime, local: datetime) -> Decision:
+def decide(
+    facts: SessionFacts, settings: SessionSettings, record: SessionRecord, now: datetime, local: datetime
+) -> Decision:
     """Decide about a session; `local` is `now` in the administrator's time zone.
 
     Nobody is ended without having been warned for as long as the settings say, also where the settings have
@@ -347,7 +351,9 @@ def decide(facts: Facts, settings: Settings, record: Record, now: datetime, loca
     return Decision(Action.END if now >= end else Action.WARN, cause, end, idle_since, left)
 
 
-def _idle_since(facts: Facts, settings: Settings, record: Record, now: datetime) -> datetime:
+def _idle_since(
+    facts: SessionFacts, settings: SessionSettings, record: SessionRecord, now: datetime
+) -> datetime:
     """Return when a session was used last; `now` where it is being used."""
     if facts.kernels_busy and settings.busy_counts:
         return now
@@ -359,20 +365,20 @@ def _idle_since(facts: Facts, settings: Settings, record: Record, now: datetime)
     return min(now, max(sign for sign in signs if sign is not None))
 
 
-def _idle_end(settings: Settings, idle_since: datetime | None) -> datetime | None:
+def _idle_end(settings: SessionSettings, idle_since: datetime | None) -> datetime | None:
     if settings.idle_after is None or idle_since is None:
         return None
     return idle_since + settings.idle_after
 
 
-def _life_end(facts: Facts, settings: Settings, record: Record) -> datetime | None:
+def _life_end(facts: SessionFacts, settings: SessionSettings, record: SessionRecord) -> datetime | None:
     if settings.lifetime is None:
         return None
     # what was promised stays, also where an administrator has set fewer extensions since
     return facts.started + settings.lifetime + record.extensions * settings.extend_by
 
 
-def _hours_end(settings: Settings, local: datetime) -> datetime | None:
+def _hours_end(settings: SessionSettings, local: datetime) -> datetime | None:
     """Return when the hours in which such sessions may run are over; at once outside of them."""
     end = local
     # one part may go on where another ends

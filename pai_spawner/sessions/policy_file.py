@@ -20,7 +20,7 @@ from pai_scheduler.i18n import Message
 from pai_scheduler.job.lazy_grammar import put_off_grammar
 
 from ..messages import msg
-from .policy import Condition, GroupLimit, Hours, Policy, Rule, parse_hours
+from .policy import Condition, GroupLimit, Hours, Rule, SessionPolicy, parse_hours
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -54,7 +54,7 @@ class PolicyError(Exception):
 class PolicyFile:
     """What the file says: the policy, and how often sessions are looked at."""
 
-    policy: Policy
+    policy: SessionPolicy
     every: timedelta = DEFAULT_EVERY
 
 
@@ -101,7 +101,7 @@ def parse_policy(document: object) -> PolicyFile:
         raise PolicyError(_sentence(wrong))
     assert isinstance(document, Mapping)  # noqa: S101 - the schema says so
     return PolicyFile(
-        Policy(
+        SessionPolicy(
             tuple(_rule(rule) for rule in document.get("rules", ())),
             {
                 name: GroupLimit(_number(limit.get("sessions")), _number(limit.get("gpus")))

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from pai_scheduler.i18n import Message
 
 from ..messages import counted, msg
-from .policy import Cause, Decision, Settings
+from .policy import Cause, Decision, SessionSettings
 
 
-def warning(decision: Decision, settings: Settings, started: datetime, now: datetime) -> Message:
+def warning(decision: Decision, settings: SessionSettings, started: datetime, now: datetime) -> Message:
     """Return why a session is to end, for its user while it still runs."""
     match decision.cause:
         case Cause.IDLE:
@@ -35,7 +35,7 @@ def warning(decision: Decision, settings: Settings, started: datetime, now: date
             )
 
 
-def reason(decision: Decision, settings: Settings, started: datetime, now: datetime) -> Message:
+def reason(decision: Decision, settings: SessionSettings, started: datetime, now: datetime) -> Message:
     """Return why a session was ended, as it is kept with its job."""
     match decision.cause:
         case Cause.IDLE:
@@ -75,5 +75,5 @@ def duration(time: timedelta) -> Message:
     return msg("{days} d {hours} h", days=days, hours=hours % 24)
 
 
-def _hours(settings: Settings) -> str:
+def _hours(settings: SessionSettings) -> str:
     return ", ".join(map(str, settings.hours))

@@ -21,7 +21,7 @@ from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.job.json_text import loads_jsonc
 from pai_scheduler.job.validation import validate
 from pai_scheduler.server.options import make_parser as scheduler_parser
-from pai_spawner.models import Policy
+from pai_spawner.models import HubLimits
 from pai_spawner.profiles import read_profiles
 from pai_spawner.sessions.policy_file import parse_policy
 
@@ -108,7 +108,7 @@ def test_json_can_be_read_and_a_job_is_valid(block: Block) -> None:
 def test_a_cluster_file_a_sessions_file_and_profiles_can_be_used(block: Block) -> None:
     value = yaml.safe_load(block.text)
     if isinstance(value, list):
-        assert read_profiles(value, Policy({"a": "b"}))
+        assert read_profiles(value, HubLimits({"a": "b"}))
         return
     if value.keys() & {"nodes", "virtualClusters", "defaults"}:
         parse_definition(value)

@@ -10,7 +10,7 @@ from traitlets.config.loader import PyFileConfigLoader
 
 import hub_config
 from hub_config.run import parse_settings
-from pai_spawner.handlers import CHANGES_PATTERN, PATTERN, ChangesHandler, ChoosingHandler
+from pai_spawner.handlers import CHANGES_PATTERN, PATTERN, AvailabilityHandler, ChoosingHandler
 
 CONFIG = Path(hub_config.__file__).with_name("jupyterhub_config.py")
 
@@ -113,7 +113,7 @@ def test_the_form_has_an_address_to_ask(monkeypatch: pytest.MonkeyPatch, tmp_pat
     config = load(monkeypatch, tmp_path)
     assert config.JupyterHub.extra_handlers == [
         (PATTERN, ChoosingHandler),
-        (CHANGES_PATTERN, ChangesHandler),
+        (CHANGES_PATTERN, AvailabilityHandler),
     ]
     assert "profiles" not in config.PAISpawner
 

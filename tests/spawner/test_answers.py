@@ -10,11 +10,11 @@ import pytest
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.cluster import AvailableAmounts
 from pai_scheduler.rest.models import JobLimits, Validation
-from pai_spawner.models import Choice, Offer, Policy, Problem
-from pai_spawner.start_preview import Answer, answer_to, refusal_of, unreachable, wrong_options
+from pai_spawner.models import FieldChoice, HubLimits, Offer, OptionProblem
+from pai_spawner.start_preview import StartPreview, answer_to, refusal_of, unreachable, wrong_options
 from tests.spawner.test_words import AVAILABLE, amount
 
-POLICY = Policy({"a": "b"}, default_cpus=4, default_memory_mb=16_384)
+POLICY = HubLimits({"a": "b"}, default_cpus=4, default_memory_mb=16_384)
 EVERYTHING = Offer((POLICY.profile,))
 CHOSEN = replace(POLICY.defaults, gpus=1, gpu_type="P100")
 LIMITS: JobLimits = {
@@ -41,7 +41,7 @@ LARGE: AvailableAmounts = {**AVAILABLE, "mostOnOne": amount(64, 400_000, P100=8)
 
 def answer(
     verdict: Validation, available: dict[str, AvailableAmounts] | None = None, **chosen: Any
-) -> Answer:
+) -> StartPreview:
     options = replace(CHOSEN, **chosen)
     return answer_to(options, verdict, available or {"default": AVAILABLE}, EVERYTHING)
 
@@ -92,7 +92,7 @@ def test_what_never_fits_here_may_fit_elsewhere() -> None:
 
 
 def test_a_profile_that_fixes_the_virtual_cluster_sends_nobody_elsewhere() -> None:
-    fixed = {**POLICY.choices, "virtual_cluster": Choice(("default",))}
+    fixed = {**POLICY.choices, "virtual_cluster": FieldChoice(("default",))}
     offer = Offer((replace(POLICY.profile, choices=fixed),))
     verdict: Validation = {**LATER, "startsNowIn": ["vision"]}
     assert answer_to(CHOSEN, verdict, {"default": AVAILABLE}, offer).elsewhere == []
@@ -134,7 +134,7 @@ def test_what_refuses_a_start_is_what_was_said_before(verdict: Validation, refus
 
 
 def test_wrong_options_are_named_one_by_one() -> None:
-    found = wrong_options([Problem("cpus", msg("{label} must not be empty.", label="x"))]).to_json("en")
+    found = wrong_options([OptionProblem("cpus", msg("{label} must not be empty.", label="x"))]).to_json("en")
     assert (found["fits"], found["sentence"]) == ("wrong", "This cannot be started as it is.")
     assert [problem["option"] for problem in found["problems"]] == ["cpus"]
 

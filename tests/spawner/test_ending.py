@@ -10,7 +10,7 @@ import pytest
 from pai_scheduler.client.rest import Client
 from pai_scheduler.engine.cgroups import Cgroups
 from pai_spawner.startup import wait_until_ended
-from pai_spawner.termination import End, Ending, ServerNotStarted, read_ending
+from pai_spawner.termination import End, ServerEnd, ServerNotStarted, read_ending
 from tests.spawner.conftest import SERVER, Make, eventually
 from tests.testbed.scheduler import RunningScheduler
 
@@ -161,16 +161,16 @@ async def test_an_ending_is_kept_over_a_restart_of_the_hub_until_the_next_start(
 
 
 async def test_what_another_version_kept_is_no_ending() -> None:
-    kept = Ending(End.GONE, 5).as_json()
-    assert Ending.from_json(kept) == Ending(End.GONE, 5)
-    assert Ending.from_json(None) is None
-    assert Ending.from_json({**kept, "kind": "melted"}) is None
-    assert Ending.from_json({**kept, "colour": "red"}) is None
+    kept = ServerEnd(End.GONE, 5).as_json()
+    assert ServerEnd.from_json(kept) == ServerEnd(End.GONE, 5)
+    assert ServerEnd.from_json(None) is None
+    assert ServerEnd.from_json({**kept, "kind": "melted"}) is None
+    assert ServerEnd.from_json({**kept, "colour": "red"}) is None
 
 
 @pytest.mark.parametrize("kind", list(End))
 def test_every_kind_of_end_is_told_in_chinese(kind: End) -> None:
-    ending = Ending(kind, 5, exit_code=1, memory_mb=100)
+    ending = ServerEnd(kind, 5, exit_code=1, memory_mb=100)
     for sentence in (ending.title, ending.advice):
         if sentence is not None:
             assert sentence.in_locale("zh_CN") != str(sentence)

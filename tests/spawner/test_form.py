@@ -12,14 +12,14 @@ import pytest
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.cluster import AvailableAmounts
 from pai_spawner.availability import MachineSupply, Supply, VirtualClusterSupply
-from pai_spawner.models import Offer, Policy, Problem
+from pai_spawner.models import HubLimits, Offer, OptionProblem
 from pai_spawner.options import options_from_form, parse_options
 from pai_spawner.options_form import render_form
 from pai_spawner.profiles import offer_to, read_profiles
-from pai_spawner.start_preview import Answer, wrong_options
+from pai_spawner.start_preview import StartPreview, wrong_options
 from tests.spawner.test_words import AVAILABLE, amount
 
-POLICY = Policy({"Notebook": "pai/notebook:1", "Torch": "pai/torch:2"}, (".*",), 2, 4096, most_cpus=16)
+POLICY = HubLimits({"Notebook": "pai/notebook:1", "Torch": "pai/torch:2"}, (".*",), 2, 4096, most_cpus=16)
 EVERYTHING = Offer((POLICY.profile,), POLICY.image_names)
 DEFAULTS = POLICY.defaults.to_json()
 MACHINES = (
@@ -197,7 +197,7 @@ def test_a_cluster_without_gpus_says_so() -> None:
 
 
 def test_the_page_is_titled_by_what_one_gets_and_begins_with_the_answer() -> None:
-    answer = Answer(
+    answer = StartPreview(
         "never", msg("{a}", a="Never!"), msg("{a}", a="8 × P100"), "because", advice=msg("{a}", a="less")
     )
     text = fields_of(answer=answer, server="训练 <1>").text
@@ -207,7 +207,7 @@ def test_the_page_is_titled_by_what_one_gets_and_begins_with_the_answer() -> Non
 
 
 def test_what_is_wrong_is_listed() -> None:
-    answer = wrong_options([Problem("cpus", msg("{a}", a="Too many <CPUs>."))])
+    answer = wrong_options([OptionProblem("cpus", msg("{a}", a="Too many <CPUs>."))])
     assert "Too many <CPUs>." in fields_of(answer=answer).text
 
 
@@ -253,7 +253,7 @@ def test_nothing_that_came_from_outside_becomes_markup() -> None:
     offers = (Offer((policy.profile,), policy.image_names), Offer((profile,), policy.image_names))
     for offer in offers:
         raw = {"image": "x" + evil, "virtual_cluster": evil, "cpus": evil}
-        answer = wrong_options([Problem(evil, msg("{a}", a=evil))])
+        answer = wrong_options([OptionProblem(evil, msg("{a}", a=evil))])
         fields = fields_of(raw, offer, supply, answer=answer, address=evil, server=evil)
         assert "b" not in fields.tags
         assert fields.tags.count("script") == 1

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pai_spawner.messages import Translated
-from pai_spawner.models import Choice, Offer, Options, Policy, Profile
+from pai_spawner.models import FieldChoice, HubLimits, Offer, Options, Profile
 from pai_spawner.options import InvalidOptions, options_from_form, parse_options
 
-POLICY = Policy(
+POLICY = HubLimits(
     images={"Notebook": "pai/notebook:1", "With PyTorch": "pai/torch:2"},
     default_cpus=2,
     default_memory_mb=4096,
@@ -28,8 +28,8 @@ def offer(*profiles: Profile) -> Offer:
     return Offer(profiles)
 
 
-def profile(slug: str, *, is_default: bool = False, **choices: Choice) -> Profile:
-    fixed = {name: Choice((getattr(DEFAULTS, name),)) for name in POLICY.choices}
+def profile(slug: str, *, is_default: bool = False, **choices: FieldChoice) -> Profile:
+    fixed = {name: FieldChoice((getattr(DEFAULTS, name),)) for name in POLICY.choices}
     defaults = replace(DEFAULTS, profile=slug)
     return Profile(
         slug, Translated(slug.title()), Translated(""), defaults, {**fixed, **choices}, is_default=is_default
@@ -148,7 +148,7 @@ def test_a_type_without_a_number_is_questioned() -> None:
 
 
 def test_where_a_type_must_be_chosen_none_is_meant_by_no_number() -> None:
-    own = offer(profile("gpu", gpu_type=Choice(("P100", "TITANX")), gpus=Choice((0, 1))))
+    own = offer(profile("gpu", gpu_type=FieldChoice(("P100", "TITANX")), gpus=FieldChoice((0, 1))))
     assert parse_options({"gpu_type": "P100"}, own).gpu_type == ""
     assert parse_options({"gpu_type": "P100", "gpus": 1}, own).gpu_type == "P100"
 
@@ -156,7 +156,12 @@ def test_where_a_type_must_be_chosen_none_is_meant_by_no_number() -> None:
 def test_a_profile_allows_what_it_says_and_nothing_else() -> None:
     own = offer(
         profile("cpu"),
-        profile("gpu", gpus=Choice((1, 2)), cpus=Choice(None, 2, 6), virtual_cluster=Choice(("a", "b"))),
+        profile(
+            "gpu",
+            gpus=FieldChoice((1, 2)),
+            cpus=FieldChoice(None, 2, 6),
+            virtual_cluster=FieldChoice(("a", "b")),
+        ),
     )
     assert parse_options({}, own).profile == "cpu"
     raw = {"profile": "gpu", "gpus": "2", "cpus": 6, "virtual_cluster": "b"}
@@ -192,7 +197,7 @@ def test_to_whom_no_profile_is_open_that_is_said() -> None:
 
 
 def test_a_hub_without_images_asks_for_one() -> None:
-    anything = Offer((Policy({}, (".*",)).profile,))
+    anything = Offer((HubLimits({}, (".*",)).profile,))
     assert problems_of({}, anything) == ["Choose an image."]
     assert problems_of({"image": ""}, anything) == ["Choose an image."]
 

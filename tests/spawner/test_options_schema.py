@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pai_spawner.models import Offer, Policy
+from pai_spawner.models import HubLimits, Offer
 from pai_spawner.options import InvalidOptions, options_schema, parse_options
 from pai_spawner.profiles import offer_to, read_profiles
 
-POLICY = Policy({"Notebook": "nb:1", "Torch": "torch:2"}, ("lab/[a-z]+",), most_cpus=8, most_gpus=4)
+POLICY = HubLimits({"Notebook": "nb:1", "Torch": "torch:2"}, ("lab/[a-z]+",), most_cpus=8, most_gpus=4)
 PROFILES = read_profiles(
     [
         {"display_name": "Small"},
@@ -26,7 +26,7 @@ PROFILES = read_profiles(
     ],
     POLICY,
 )
-OFFERS = (offer_to((), (), POLICY), offer_to(PROFILES, (), POLICY), Offer((Policy({}, (".*",)).profile,)))
+OFFERS = (offer_to((), (), POLICY), offer_to(PROFILES, (), POLICY), Offer((HubLimits({}, (".*",)).profile,)))
 
 NUMBERS = st.one_of(st.integers(-2, 10), st.sampled_from([512, 1024, 2048, 0.5, None, True]))
 TEXTS = st.one_of(

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from pai_spawner.models import FIELDS, Choice, Offer, Policy
+from pai_spawner.models import FIELDS, FieldChoice, HubLimits, Offer
 from pai_spawner.options import InvalidOptions, parse_options
 from pai_spawner.profiles import InvalidProfiles, offer_to, read_profiles
 from tests.hub import REPOSITORY
 
-POLICY = Policy({"Notebook": "pai/notebook:1", "Torch": "pai/torch:2"}, default_memory_mb=4096, most_cpus=8)
+POLICY = HubLimits(
+    {"Notebook": "pai/notebook:1", "Torch": "pai/torch:2"}, default_memory_mb=4096, most_cpus=8
+)
 SMALL = {"display_name": "Small", "defaults": {"cpus": 2}}
 TRAINING = {
     "display_name": "Training on GPUs",
@@ -34,7 +36,7 @@ TRAINING = {
 }
 
 
-def wrong(*profiles: object, policy: Policy = POLICY) -> list[str]:
+def wrong(*profiles: object, policy: HubLimits = POLICY) -> list[str]:
     with pytest.raises(InvalidProfiles) as caught:
         read_profiles(list(profiles), policy)  # type: ignore[arg-type]
     return str(caught.value).splitlines()
@@ -55,10 +57,10 @@ def test_a_profile_is_what_it_says_within_what_the_hub_allows() -> None:
     # what the Hub begins with, or what is nearest to that
     assert (defaults.gpus, defaults.cpus, defaults.memory_mb, defaults.run_minutes) == (1, 4, 16_384, 30)
     images = ("pai/torch:2", "other/image:1")
-    assert training.choices["image"] == Choice(images, patterns=("lab/.*",))
-    assert training.choices["cpus"] == Choice(None, 4, 8)
-    assert training.choices["memory_mb"] == Choice(None, 256, 65_536)
-    assert training.choices["virtual_cluster"] == Choice()
+    assert training.choices["image"] == FieldChoice(images, patterns=("lab/.*",))
+    assert training.choices["cpus"] == FieldChoice(None, 4, 8)
+    assert training.choices["memory_mb"] == FieldChoice(None, 256, 65_536)
+    assert training.choices["virtual_cluster"] == FieldChoice()
     assert training.choices["shm_mb"].is_fixed
 
 
@@ -154,14 +156,14 @@ def test_the_administrators_page_names_every_part_of_a_profile() -> None:
 
 def test_the_example_can_be_used_in_both_languages() -> None:
     example = yaml.safe_load((REPOSITORY / "hub_config/examples/profiles.yaml").read_text())
-    assert [profile.slug for profile in read_profiles(example, Policy({"a": "b"}))] == [
+    assert [profile.slug for profile in read_profiles(example, HubLimits({"a": "b"}))] == [
         "write-and-explore",
         "train-on-a-gpu",
         "as-i-say",
         "large-machines",
         "look-at-my-files",
     ]
-    for profile in read_profiles(example, Policy({"a": "b"})):
+    for profile in read_profiles(example, HubLimits({"a": "b"})):
         for text in (profile.name, profile.description):
             assert text.in_locale("en").isascii()
             assert not text.in_locale("zh_CN").isascii()
@@ -200,8 +202,8 @@ def test_a_profile_may_name_the_shared_folders_of_its_servers() -> None:
             {"display_name": "B", "shared_folders": []},
             {"display_name": "C"},
         ],
-        Policy({"any": "any"}),
+        HubLimits({"any": "any"}),
     )
     assert (named.shared_folders, none.shared_folders, usual.shared_folders) == (("sets",), (), None)
     with pytest.raises(InvalidProfiles, match="shared_folders"):
-        read_profiles([{"display_name": "A", "shared_folders": "sets"}], Policy({"any": "any"}))
+        read_profiles([{"display_name": "A", "shared_folders": "sets"}], HubLimits({"any": "any"}))

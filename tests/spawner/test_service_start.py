@@ -16,7 +16,7 @@ from tornado.web import Application, RequestHandler
 from pai_scheduler.client.rest import Client
 from pai_spawner import startup
 from pai_spawner.messages import Translated
-from pai_spawner.startup import Address, ServerFailed, ServiceState, wait_until_serving
+from pai_spawner.startup import ServerAddress, ServerFailed, ServiceState, wait_until_serving
 
 ANSWERS = {"state": "answers", "exitCode": None, "startSeconds": 60, "reason": "", "log": ""}
 Say = Callable[[RequestHandler], None]
@@ -47,16 +47,16 @@ def tells(**facts: Any) -> Say:
 
 
 @pytest.fixture
-async def address() -> AsyncIterator[Callable[..., Address]]:
+async def address() -> AsyncIterator[Callable[..., ServerAddress]]:
     servers = []
 
-    def serve(script: list[Say], asked: list[str]) -> Address:
+    def serve(script: list[Say], asked: list[str]) -> ServerAddress:
         given = {"script": script, "asked": asked}
         server = HTTPServer(Application([("/user/a%3Ab/pai/service", Played, given)]))
         sockets = bind_sockets(0, "127.0.0.1")
         server.add_sockets(sockets)
         servers.append(server)
-        return Address("127.0.0.1", sockets[0].getsockname()[1])
+        return ServerAddress("127.0.0.1", sockets[0].getsockname()[1])
 
     yield serve
     for server in servers:
@@ -65,7 +65,7 @@ async def address() -> AsyncIterator[Callable[..., Address]]:
 
 
 @pytest.fixture
-def wait(address: Callable[..., Address], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def wait(address: Callable[..., ServerAddress], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.setattr(startup, "_ASK_SERVICE_EVERY", 0.01)
 
     async def wait(*script: Say, patience: float = 20.0, job: Any = None) -> tuple[list[str], list[str]]:

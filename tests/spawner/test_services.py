@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from pai_spawner.messages import Translated
-from pai_spawner.models import Policy, Service
+from pai_spawner.models import HubLimits, ProfileService
 from pai_spawner.profiles import InvalidProfiles, read_profiles
 
-POLICY = Policy({"Notebook": "pai/notebook:1"})
+POLICY = HubLimits({"Notebook": "pai/notebook:1"})
 
 
 def told(**service: Any) -> dict[str, Any]:
     """What the server's extension is told."""
-    (argument,) = Service.read(service, Translated("Board")).arguments("en")
+    (argument,) = ProfileService.read(service, Translated("Board")).arguments("en")
     option, _, literal = argument.partition("=")
     assert option == "--PAIExtension.service"
     return dict(ast.literal_eval(literal))
@@ -48,7 +48,7 @@ def test_quotes_and_braces_come_through_as_they_are() -> None:
 
 def test_the_server_is_told_the_title_in_the_language_of_who_starts_it() -> None:
     raw = {"command": ["a", "{port}"], "title": {"en": "Curves", "zh-CN": "曲线"}}
-    service = Service.read(raw, Translated("Board"))
+    service = ProfileService.read(raw, Translated("Board"))
     assert ["曲线" in service.arguments(locale)[0] for locale in ("zh_CN", "en")] == [True, False]
     # as the Hub keeps it
     assert Translated.read(service.title.as_json()) == service.title
@@ -75,5 +75,5 @@ def test_a_profile_has_its_service_and_others_have_none() -> None:
         [{"display_name": "Board", "service": {"command": ["a", "{port}"]}}, {"display_name": "Plain"}],
         POLICY,
     )
-    assert board.service == Service(Translated.read("Board"), ("a", "{port}"))
+    assert board.service == ProfileService(Translated.read("Board"), ("a", "{port}"))
     assert plain.service is None

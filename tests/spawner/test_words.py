@@ -18,9 +18,9 @@ from pai_spawner.availability import (
     title_of,
     virtual_cluster_words,
 )
-from pai_spawner.models import Policy
+from pai_spawner.models import HubLimits
 
-OPTIONS = replace(Policy({"a": "b"}).defaults, cpus=4, memory_mb=16_384)
+OPTIONS = replace(HubLimits({"a": "b"}).defaults, cpus=4, memory_mb=16_384)
 
 
 def amount(cpus: int, memory_mb: int, **gpus: int) -> Amount:

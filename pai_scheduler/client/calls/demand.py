@@ -40,7 +40,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class CallDemand:
     """What each task of a job gets. Memory in MB, storage in GB; None and empty: what the scheduler gives.
 
     `image`: empty: that of the notebook server in which this runs. `python`: the Python of the image, empty:
@@ -65,7 +65,7 @@ class Demand:
 
 
 def make_job(
-    demand: Demand, place: Place, name: str, roles: Mapping[str, int], locale: str, *, together: bool
+    demand: CallDemand, place: Place, name: str, roles: Mapping[str, int], locale: str, *, together: bool
 ) -> dict[str, Any]:
     """Return the job JSON; `roles`: how many tasks of each. `name`: where the demand has none.
 

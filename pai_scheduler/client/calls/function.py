@@ -17,9 +17,9 @@ from pai_scheduler.client.blocking import Conversation, start
 from pai_scheduler.i18n import choose_locale, msg
 from pai_scheduler.job.dependencies import read_entries
 
-from .demand import Demand
+from .demand import CallDemand
 from .errors import NotSendableError
-from .job import Change, Outcome, Task, run_job
+from .job import CallOutcome, Change, Task, run_job
 from .output import OutputWriter
 from .packing import pack_function
 from .session import Access
@@ -65,7 +65,7 @@ class RemoteFunction(Generic[P, R]):
     An interrupt (Ctrl-C) stops the job. Within a job a remote function is the plain function.
     """
 
-    def __init__(self, function: Callable[P, R], demand: Demand, access: Access, *, output: bool) -> None:
+    def __init__(self, function: Callable[P, R], demand: CallDemand, access: Access, *, output: bool) -> None:
         self._function, self._demand, self._access, self._output = function, demand, access, output
         functools.update_wrapper(self, function)
 
@@ -88,7 +88,7 @@ class RemoteFunction(Generic[P, R]):
         program = pack_function(self._function, [(args, kwargs)], self._access.locale)
         writer = OutputWriter(self._access.locale)
 
-        async def work(tell: Callable[[Change], None]) -> dict[Task, Outcome]:
+        async def work(tell: Callable[[Change], None]) -> dict[Task, CallOutcome]:
             return await run_job(
                 self._access, self._demand, self._job_name, {ROLE: 1}, program, tell,
                 together=True, output=self._output,
@@ -202,7 +202,7 @@ def remote(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
     function prints.
     `url`, `token`: as of `Client`. `locale`: "en" or "zh_CN", in which errors are told.
     """
-    demand, access, output = _read(options, Demand(), Access(locale=default_locale()), True)
+    demand, access, output = _read(options, CallDemand(), Access(locale=default_locale()), True)
 
     def decorate(function: Callable[..., Any]) -> RemoteFunction[..., Any]:
         return RemoteFunction(function, demand, access, output=output)
@@ -211,10 +211,10 @@ def remote(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
 
 
 def _read(
-    options: Mapping[str, Any], demand: Demand, access: Access, output: bool
-) -> tuple[Demand, Access, bool]:
+    options: Mapping[str, Any], demand: CallDemand, access: Access, output: bool
+) -> tuple[CallDemand, Access, bool]:
     """Take the options of `remote` apart; TypeError where there is no such option."""
-    known = {field.name for of in (Demand, Access) for field in fields(of)} | {"output"}
+    known = {field.name for of in (CallDemand, Access) for field in fields(of)} | {"output"}
     for name in options:
         if name not in known:
             raise TypeError(f"remote() has no option {name!r}; it has {', '.join(sorted(known))}")

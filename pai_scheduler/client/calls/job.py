@@ -21,7 +21,7 @@ from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.environment import storage_uris
 from pai_scheduler.job.parse import build_spec, config_of
 
-from .demand import Demand, make_job
+from .demand import CallDemand, make_job
 from .errors import CallError, JobFailedError, RemoteTraceback
 from .packing import PROGRAM, TracebackTaker
 from .session import AGAIN, PATIENCE, Access, CallSession, opened
@@ -30,7 +30,7 @@ from .session import AGAIN, PATIENCE, Access, CallSession, opened
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """What came of one task: a value, or an error with the traceback that it has there."""
 
     value: Any = None
@@ -44,12 +44,12 @@ class Outcome:
         return self.value
 
 
-def read_outcome(data: bytes, task: str, locale: str = "en") -> Outcome:
+def read_outcome(data: bytes, task: str, locale: str = "en") -> CallOutcome:
     """Read a task's file. The pickle in it was written by the user's own code, with the user's own rights."""
     line, _, body = data.partition(b"\n")
     head: dict[str, Any] = json.loads(line)
     if "problem" in head:
-        return Outcome(error=CallError(_problem(head, task), locale))
+        return CallOutcome(error=CallError(_problem(head, task), locale))
     found: Any = None
     reason: BaseException | None = None
     try:
@@ -63,15 +63,15 @@ def read_outcome(data: bytes, task: str, locale: str = "en") -> Outcome:
         reason = error
     if head.get("ok"):
         if reason is None:
-            return Outcome(found)
+            return CallOutcome(found)
         unread = msg("What {task} returned cannot be read here: {reason}.", task=task, reason=repr(reason))
-        return Outcome(error=CallError(unread, locale))
+        return CallOutcome(error=CallError(unread, locale))
     if not isinstance(found, BaseException) or isinstance(found, StopIteration):
         # (a StopIteration ends whatever iterates, and no future may have one)
         # the exception itself cannot travel: its words do
         found = CallError(msg("{task}: {error}", task=task, error=head["error"]), locale)
     found.__cause__ = RemoteTraceback(head["traceback"], task)
-    return Outcome(error=found)
+    return CallOutcome(error=found)
 
 
 def _problem(head: dict[str, Any], task: str) -> Message:
@@ -137,7 +137,7 @@ class Change:
     kind: str
     message: str
     task: Task | None = None
-    outcome: Outcome | None = None
+    outcome: CallOutcome | None = None
 
 
 #: Is told what happens, on the event loop.
@@ -158,13 +158,13 @@ class CallJob:
         self.session, self.client, self.files = session, session.client, session.files
         self.locale = session.locale
         self.name = self.user = ""
-        self.outcomes: dict[Task, Outcome] = {}
+        self.outcomes: dict[Task, CallOutcome] = {}
         self._tasks: list[Task] = []
         self._folder = ""
 
     async def submit(
         self,
-        demand: Demand,
+        demand: CallDemand,
         name: str,
         roles: Mapping[str, int],
         program: bytes,
@@ -200,7 +200,7 @@ class CallJob:
                 raise
         self._tasks = [(role, index) for role, count in roles.items() for index in range(count)]
 
-    async def follow(self, tell: Tell | None, *, output: bool = False) -> dict[Task, Outcome]:
+    async def follow(self, tell: Tell | None, *, output: bool = False) -> dict[Task, CallOutcome]:
         """Tell what happens until the job has ended, and with `output` what its tasks write.
 
         Return what came of each task, in the order in which they ended.
@@ -327,7 +327,7 @@ class CallJob:
         # one that ended just now may be waited for elsewhere
         return completed is not None and completed < moment
 
-    async def _upload(self, code: str, demand: Demand, program: bytes) -> None:
+    async def _upload(self, code: str, demand: CallDemand, program: bytes) -> None:
         if demand.code is not None:
             chosen = await asyncio.to_thread(plan, demand.code, CodeSettings(include=_ALL_CODE))
             for item in chosen.left_out:
@@ -374,7 +374,7 @@ class CallJob:
                     state=status["state"],
                     exit_code=status["appExitCode"],
                 )
-                self.outcomes[task] = Outcome(error=error)
+                self.outcomes[task] = CallOutcome(error=error)
 
     async def _last_lines(self, role: str, index: int | None) -> str:
         if not role or index is None:
@@ -388,7 +388,7 @@ class CallJob:
 
 async def run_job(
     access: Access,
-    demand: Demand,
+    demand: CallDemand,
     name: str,
     roles: Mapping[str, int],
     program: bytes,
@@ -397,7 +397,7 @@ async def run_job(
     together: bool,
     output: bool = False,
     watching: Watching | None = None,
-) -> dict[Task, Outcome]:
+) -> dict[Task, CallOutcome]:
     """Submit a job of code, follow it to its end and remove its files.
 
     `together`: a task that fails ends the others. `output`: what the tasks write is told too. Cancelled, it

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from pai_scheduler.client.blocking import start
 from pai_scheduler.i18n import msg
 
-from .job import Change, Outcome
+from .job import CallOutcome, Change
 from .output import JobProgress
 
 R = TypeVar("R")
@@ -100,7 +100,7 @@ class Sweep(Generic[R]):
             self.settle(change.task[1], change.outcome)
         self._tell_all()
 
-    def settle(self, index: int, outcome: Outcome) -> None:
+    def settle(self, index: int, outcome: CallOutcome) -> None:
         """Give a call its value or error; only the first counts."""
         future = self.futures[index]
         if future.done():

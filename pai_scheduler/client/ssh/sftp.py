@@ -19,9 +19,9 @@ from pai_scheduler.client.storage.transfer import (
     FileOutcome,
     LeftOut,
     OneFileError,
-    Tally,
     Tell,
     TransferResult,
+    TransferTally,
     part_name,
     side_by_side,
 )
@@ -167,7 +167,7 @@ async def upload(files: SFTPClient, local: Path, remote: str, tell: Tell | None 
 async def _send(
     files: SFTPClient, sent: Sequence[LocalFile], folder: str, left_out: list[LeftOut], tell: Tell | None
 ) -> TransferResult:
-    tally = Tally(len(sent), sum(file.length for file in sent), tell)
+    tally = TransferTally(len(sent), sum(file.length for file in sent), tell)
     tally.result.left_out += left_out
     upload = _Upload(files, folder, tally)
     await side_by_side(
@@ -177,7 +177,7 @@ async def _send(
 
 
 class _Upload:
-    def __init__(self, files: SFTPClient, folder: str, tally: Tally) -> None:
+    def __init__(self, files: SFTPClient, folder: str, tally: TransferTally) -> None:
         self._files, self._folder, self._tally = files, folder, tally
 
     async def one(self, found: LocalFile) -> FileOutcome:

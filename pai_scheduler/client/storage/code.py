@@ -18,7 +18,7 @@ from pai_scheduler.rest.models import FieldError
 
 from .client import FilesClient, FilesError
 from .code_settings import CodeError as CodeError
-from .code_settings import CodePlan as CodePlan
+from .code_settings import CodeSelection as CodeSelection
 from .code_settings import CodeSettings as CodeSettings
 from .code_settings import plan as plan
 from .code_settings import read_settings as read_settings
@@ -46,7 +46,7 @@ class Prepared:
     """A job as it will be submitted, and what goes along: `code` to `code_folder`; None: nothing does."""
 
     config: Mapping[str, Any]
-    code: CodePlan | None
+    code: CodeSelection | None
     code_folder: str
 
 
@@ -126,7 +126,7 @@ def generate_name(name: str) -> str:
 
 
 async def upload_code(
-    files: FilesClient, code: CodePlan, target: str, folder: Path, tell: Tell | None = None
+    files: FilesClient, code: CodeSelection, target: str, folder: Path, tell: Tell | None = None
 ) -> TransferResult:
     """Make `target` hold the planned files, sending only what the uploads before it did not.
 
@@ -176,7 +176,7 @@ async def _refuse_taken(client: Client, owner: str, name: str, locale: str) -> N
 
 
 async def _placed(
-    client: Client, files: FilesClient, config: Mapping[str, Any], code: CodePlan, user: str | None
+    client: Client, files: FilesClient, config: Mapping[str, Any], code: CodeSelection, user: str | None
 ) -> Prepared:
     """Choose the folder of the code: what the job's codeDir says, else one of the job's name."""
     owner = user or (await client.whoami())["username"]

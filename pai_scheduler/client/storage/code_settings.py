@@ -66,7 +66,7 @@ class CodeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class CodePlan:
+class CodeSelection:
     """The files that go along, and what was wanted but cannot."""
 
     files: Sequence[LocalFile]
@@ -95,7 +95,7 @@ def read_settings(folder: Path) -> CodeSettings:
     )
 
 
-def plan(folder: Path, settings: CodeSettings) -> CodePlan:
+def plan(folder: Path, settings: CodeSettings) -> CodeSelection:
     """Find the files that the settings choose; CodeError where there are none, or more than 200 MB."""
     include = _normal(settings.include)
     included = glob.compile(include, flags=_INCLUDED)
@@ -124,7 +124,7 @@ def plan(folder: Path, settings: CodeSettings) -> CodePlan:
                 patterns=", ".join(settings.include) or "[]",
             )
         )
-    code = CodePlan(files, failed)
+    code = CodeSelection(files, failed)
     _check_length(code)
     return code
 
@@ -136,7 +136,7 @@ def _is_home(folder: Path) -> bool:
         return False
 
 
-def _check_length(code: CodePlan) -> None:
+def _check_length(code: CodeSelection) -> None:
     if code.length <= LARGEST_MB * 10**6:
         return
     largest = sorted(code.files, key=lambda file: -file.length)[:_SHOWN]

@@ -19,9 +19,9 @@ from .transfer import (
     FileOutcome,
     LeftOut,
     LocalFileError,
-    Tally,
     Tell,
     TransferResult,
+    TransferTally,
     Trials,
     part_name,
     side_by_side,
@@ -149,7 +149,7 @@ async def receive(
     source: Source, files: Sequence[tuple[RemoteFile, Path]], tell: Tell | None
 ) -> TransferResult:
     """Fetch files to their places; of single ones the result tells."""
-    tally = Tally(len(files), sum(file.length for file, _ in files), tell)
+    tally = TransferTally(len(files), sum(file.length for file, _ in files), tell)
 
     async def one(pair: tuple[RemoteFile, Path]) -> None:
         file, local = pair

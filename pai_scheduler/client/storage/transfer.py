@@ -89,7 +89,7 @@ class LocalFileError(OneFileError):
     """A file on this side cannot be read or written as it should."""
 
 
-class Tally:
+class TransferTally:
     """Counts what becomes of the files of a transfer, and tells how far it is."""
 
     def __init__(self, files: int, length: int, tell: Tell | None) -> None:

@@ -23,9 +23,9 @@ from .transfer import (
     FileOutcome,
     LeftOut,
     LocalFileError,
-    Tally,
     Tell,
     TransferResult,
+    TransferTally,
     Trials,
     is_part_of,
     part_name,
@@ -265,7 +265,7 @@ async def upload_files(
     `twins`: by name, the path in the storage of a file that is the same; it is copied there.
     """
     there = await present(client, folder, [file.name for file in files])
-    tally = Tally(len(files), sum(file.length for file in files), tell)
+    tally = TransferTally(len(files), sum(file.length for file in files), tell)
     upload = _Upload(client, folder.rstrip("/"), there, twins or {}, tally)
     await side_by_side(
         files, lambda file: tally.count(file.name, str(file.path), file.length, upload.one(file))
@@ -330,7 +330,7 @@ class _Upload:
         folder: str,
         there: Mapping[str, FileInfo],
         twins: Mapping[str, str],
-        tally: Tally,
+        tally: TransferTally,
     ) -> None:
         self._client, self._folder, self._there, self._twins = client, folder, there, twins
         self._tally = tally

@@ -17,7 +17,7 @@ from pai_scheduler.engine.protocol import Engine, EngineError, Gang, Launch, NoS
 from pai_scheduler.engine.swarm.protocol import (
     LOG_BYTES,
     SESSION,
-    Address,
+    GangAddress,
     Kill,
     Listen,
     LogWanted,
@@ -227,8 +227,8 @@ async def _adopt(engine: Engine, expected: list[TaskRef]) -> None:
     await engine.adopt(dict.fromkeys(expected, ""))
 
 
-async def _prepare(engine: Engine, gang: Gang) -> list[Address]:
-    return [Address(task, address) for task, address in (await engine.prepare(gang)).items()]
+async def _prepare(engine: Engine, gang: Gang) -> list[GangAddress]:
+    return [GangAddress(task, address) for task, address in (await engine.prepare(gang)).items()]
 
 
 async def _kill(engine: Engine, kill: Kill) -> None:

@@ -57,7 +57,7 @@ class Observations:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ContainerEnd:
     """How a task ended; `process_killed`: one of its processes was killed for memory, and it went on."""
 
     cause: EndCause
@@ -67,7 +67,7 @@ class Verdict:
     process_killed: bool = False
 
 
-def judge(seen: Observations, container: Mapping[str, Any] | None, now: int) -> Verdict:
+def judge(seen: Observations, container: Mapping[str, Any] | None, now: int) -> ContainerEnd:
     """Return how a container ended that is described so (None: it is gone), noticed at `now` (ms)."""
     code, when, oom = seen.exit_code, now, seen.oom
     if container is not None:
@@ -95,7 +95,7 @@ def judge(seen: Observations, container: Mapping[str, Any] | None, now: int) -> 
         reason = msg("The machine or its Docker Engine went down while the task ran.")
     else:
         cause = EndCause.EXITED
-    return Verdict(cause, code, when, reason, process_killed)
+    return ContainerEnd(cause, code, when, reason, process_killed)
 
 
 def _disk_reason(seen: Observations, container: Mapping[str, Any] | None) -> Message | None:

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from .segment import MERGED, STREAMS, Piece, Segment, places
 
-__all__ = ["MERGED", "STAMP_LENGTH", "STREAMS", "LogPart", "Piece", "TaskLog", "stamp_lines"]
+__all__ = ["MERGED", "STAMP_LENGTH", "STREAMS", "LogSlice", "Piece", "TaskLog", "stamp_lines"]
 
 Result = TypeVar("Result")
 
@@ -28,7 +28,7 @@ _BLOCK, _LONGEST_LINE = 2**14, 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class LogPart:
+class LogSlice:
     """What was read: bytes that follow one another, and at which offset of the log the first one stands."""
 
     offset: int
@@ -81,7 +81,7 @@ class TaskLog:
             start = part.end
         return b"".join(parts)
 
-    def read_part(self, stream: str, offset: int, limit: int) -> LogPart:
+    def read_part(self, stream: str, offset: int, limit: int) -> LogSlice:
         """Read at most `limit` bytes from `offset` on, or from where the log goes on after removed bytes."""
 
         return self._steadily(lambda segments: _read(segments, stream, offset, limit))
@@ -101,10 +101,12 @@ class TaskLog:
 
         return self._steadily(step)
 
-    def read_lines(self, stream: str, offset: int, limit: int, *, line_begins: bool) -> tuple[LogPart, bytes]:
+    def read_lines(
+        self, stream: str, offset: int, limit: int, *, line_begins: bool
+    ) -> tuple[LogSlice, bytes]:
         """Read as `read_part`; return also the same with the time before each line (see `stamp_lines`)."""
 
-        def step(segments: list[Segment]) -> tuple[LogPart, bytes]:
+        def step(segments: list[Segment]) -> tuple[LogSlice, bytes]:
             begin, pieces = _locate(segments, stream, offset), list[tuple[int, bytes]]()
             read = 0
             for segment in segments:
@@ -113,7 +115,7 @@ class TaskLog:
                     pieces.extend(segment.read_pieces(stream, position, limit - read))
                     read = sum(len(data) for _, data in pieces)
             stamped = stamp_lines(pieces, line_begins=line_begins or begin > offset)
-            return LogPart(begin, b"".join(data for _, data in pieces)), stamped
+            return LogSlice(begin, b"".join(data for _, data in pieces)), stamped
 
         return self._steadily(step)
 
@@ -187,13 +189,13 @@ def stamp_lines(pieces: list[tuple[int, bytes]], *, line_begins: bool) -> bytes:
     return b"".join(parts)
 
 
-def _read(segments: list[Segment], stream: str, offset: int, limit: int) -> LogPart:
+def _read(segments: list[Segment], stream: str, offset: int, limit: int) -> LogSlice:
     begin, data = _locate(segments, stream, offset), b""
     for segment in segments:
         position = begin + len(data)
         if segment.place.of(stream) <= position < segment.end(stream) and len(data) < limit:
             data += segment.read(stream, position, limit - len(data))
-    return LogPart(begin, data)
+    return LogSlice(begin, data)
 
 
 def _next_line(segments: list[Segment], stream: str, offset: int) -> int:

@@ -52,7 +52,7 @@ from .exit_reasons import cause_and_reason
 from .folder_operations import TaskObservation
 from .spawner import Spawner
 from .ssh import SshFiles, no_ssh_files, open_way
-from .task_folder import COOKIE, LaunchSpec, Phase, Record, SpareFolders, TaskFolder
+from .task_folder import COOKIE, LaunchSpec, SpareFolders, TaskFolder, TaskPhase, TaskRecord
 from .usage import TaskUsage
 
 _log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class _Task:
     said_shortened: bool = False
     #: nobody expects it: it is ended, and its end is told to nobody
     unexpected: bool = False
-    record: Record = field(default_factory=lambda: Record())
+    record: TaskRecord = field(default_factory=lambda: TaskRecord())
     usage: TaskUsage | None = None
     watch: asyncio.Task[None] | None = None
 
@@ -394,7 +394,7 @@ class ProcessEngine:
                 return
             if task.launch is None or task.started:
                 sight = await self._in_thread(process_files.look, task.folder)
-                if task.kill_grace is not None and not sight.running and sight.phase <= Phase.PREPARED:
+                if task.kill_grace is not None and not sight.running and sight.phase <= TaskPhase.PREPARED:
                     # the supervisor that was asked for the end is gone before it had begun
                     sight = await self._in_thread(process_files.kill, task.folder, task.kill_grace)
                 self._report(task, sight)
@@ -405,7 +405,7 @@ class ProcessEngine:
             else:
                 sight = await self._in_thread(self._prepare, task.folder, task.launch)
             self._report(task, sight)
-            if asked or sight.running or sight.phase is not Phase.PREPARED:
+            if asked or sight.running or sight.phase is not TaskPhase.PREPARED:
                 return
             self._make_spare_folders()
             try:
@@ -421,14 +421,14 @@ class ProcessEngine:
             if not task.unexpected:
                 event = Started(task.ref, record["started"], ADDRESS, str(record["pid"]))
                 self._events.put_nowait(event)
-                if sight.phase is Phase.LAUNCHED:
+                if sight.phase is TaskPhase.LAUNCHED:
                     task.watch = self._spawn(self._watch(task))
         if "held" in record and not task.held:
             task.held = True
             if not task.unexpected:
                 cause, code = EndCause(record["held_cause"]), record.get("exit_code") or 0
                 self._events.put_nowait(HeldAfterFailure(task.ref, record["held"], cause, code))
-        if sight.phase is Phase.ENDED and not task.ended:
+        if sight.phase is TaskPhase.ENDED and not task.ended:
             task.ended = True
             if task.watch is not None:
                 task.watch.cancel()
@@ -588,7 +588,7 @@ class ProcessEngine:
             if ref is None:
                 continue
             folder = TaskFolder(self._folders / name)
-            if folder.read()[0] is not Phase.ENDED:
+            if folder.read()[0] is not TaskPhase.ENDED:
                 refs.append(ref)
             else:
                 process_files.release(folder, self._ended_folders)

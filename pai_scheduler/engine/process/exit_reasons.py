@@ -9,7 +9,7 @@ from pai_scheduler.core.events import EndCause
 from pai_scheduler.engine.disk_usage import filled_the_disk
 from pai_scheduler.i18n import Message, msg
 
-from .task_folder import Failure, Record
+from .task_folder import Failure, TaskRecord
 
 
 def port_taken(port: int) -> Message:
@@ -21,7 +21,7 @@ def port_taken(port: int) -> Message:
     )
 
 
-def cause_and_reason(record: Record) -> tuple[EndCause, Message | None]:
+def cause_and_reason(record: TaskRecord) -> tuple[EndCause, Message | None]:
     """Return why a task ended, by its record, and what there is to say about that."""
     cause = EndCause(record.get("cause", EndCause.LOST))
     failure = record.get("failure")

@@ -28,9 +28,9 @@ from .task_folder import (
     SUPERVISOR_ERROR,
     Failure,
     LaunchSpec,
-    Phase,
-    Record,
     TaskFolder,
+    TaskPhase,
+    TaskRecord,
     ring,
 )
 
@@ -43,8 +43,8 @@ _END_PATIENCE = 5.0
 class TaskObservation(NamedTuple):
     """What was seen of a task; `running`: its supervisor has the lock."""
 
-    phase: Phase
-    record: Record
+    phase: TaskPhase
+    record: TaskRecord
     running: bool = False
 
 
@@ -65,11 +65,11 @@ def prepare(
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        return TaskObservation(Phase.ENDED, _failed("folder", error.errno))
+        return TaskObservation(TaskPhase.ENDED, _failed("folder", error.errno))
 
     def step() -> TaskObservation:
         sight = _settle(folder)
-        if sight.phase > Phase.PREPARED:
+        if sight.phase > TaskPhase.PREPARED:
             return sight
         if (port := taken_port(ports)) is not None:
             return _refuse(folder, {**_failed("port", port), "cause": "port-conflict"})
@@ -81,7 +81,7 @@ def prepare(
             folder.prepare(spec, files)
         except (OSError, ValueError) as error:
             return _refuse(folder, _failed("folder", getattr(error, "errno", None)))
-        return TaskObservation(Phase.PREPARED, {})
+        return TaskObservation(TaskPhase.PREPARED, {})
 
     return _with_lock(folder, step)
 
@@ -91,7 +91,7 @@ def refuse(folder: TaskFolder, detail: str) -> TaskObservation:
 
     def step() -> TaskObservation:
         sight = _settle(folder)
-        if sight.phase > Phase.PREPARED:
+        if sight.phase > TaskPhase.PREPARED:
             return sight
         return _refuse(folder, _failed("internal", None, detail))
 
@@ -105,14 +105,16 @@ def kill(folder: TaskFolder, grace_seconds: float) -> TaskObservation:
 
     def step() -> TaskObservation:
         sight = _settle(folder)
-        if sight.phase > Phase.PREPARED:
+        if sight.phase > TaskPhase.PREPARED:
             return sight
         return _refuse(folder, {"cause": "killed", "exit_code": None, "ended": _now()})
 
     for _ in range(_RING_ATTEMPTS):
         sight = _with_lock(folder, step)
         # a supervisor that has the lock listens; else it was somebody's short look
-        if sight.phase is Phase.ENDED or (sight.running and ring(folder.control, repr(float(grace_seconds)))):
+        if sight.phase is TaskPhase.ENDED or (
+            sight.running and ring(folder.control, repr(float(grace_seconds)))
+        ):
             break
         time.sleep(_RING_PAUSE)
     return sight
@@ -135,7 +137,7 @@ def release(folder: TaskFolder, ended: Path) -> bool:
     if not folder.path.exists():
         return True
     sight = look(folder)
-    if sight.phase is Phase.LAUNCHED:
+    if sight.phase is TaskPhase.LAUNCHED:
         return False
     group(folder).remove()
     for name in ("launch.json", "control", SUPERVISOR_ERROR, "prepared", ssh_server.FILE):
@@ -190,9 +192,9 @@ def _settle(folder: TaskFolder) -> TaskObservation:
     """Find how a task without a supervisor stands, the lock being ours."""
     phase, record = folder.read()
     error = folder.path / SUPERVISOR_ERROR
-    if phase is Phase.PREPARED and error.exists():
+    if phase is TaskPhase.PREPARED and error.exists():
         return _refuse(folder, _failed("internal", None, error.read_text()[-1000:]))
-    if phase is not Phase.LAUNCHED:
+    if phase is not TaskPhase.LAUNCHED:
         return TaskObservation(phase, record)
     if not _end_orphans(folder):
         _log.warning("processes of %s cannot be ended; trying on", folder.path.name)
@@ -203,7 +205,7 @@ def _settle(folder: TaskFolder) -> TaskObservation:
         else:
             record.update({"cause": "lost", "exit_code": None, "ended": _now()})
     folder.finish(record)
-    return TaskObservation(Phase.ENDED, record)
+    return TaskObservation(TaskPhase.ENDED, record)
 
 
 def _end_orphans(folder: TaskFolder) -> bool:
@@ -223,15 +225,15 @@ def _end_orphans(folder: TaskFolder) -> bool:
     return True
 
 
-def _refuse(folder: TaskFolder, record: Record) -> TaskObservation:
+def _refuse(folder: TaskFolder, record: TaskRecord) -> TaskObservation:
     try:
         folder.finish(record)
     except OSError:
         _log.warning("that %s will not run cannot be written down", folder.path.name, exc_info=True)
-    return TaskObservation(Phase.ENDED, record)
+    return TaskObservation(TaskPhase.ENDED, record)
 
 
-def _failed(kind: str, number: int | None, detail: str = "") -> Record:
+def _failed(kind: str, number: int | None, detail: str = "") -> TaskRecord:
     failure: Failure = {"kind": kind, "errno": number or 0, "detail": detail}
     return {"cause": "launch-failed", "exit_code": None, "ended": _now(), "failure": failure}
 

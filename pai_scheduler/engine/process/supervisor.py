@@ -29,9 +29,9 @@ from .task_folder import (
     SSH_ORDER,
     Failure,
     LaunchSpec,
-    Phase,
-    Record,
     TaskFolder,
+    TaskPhase,
+    TaskRecord,
     copy_folder,
     ring,
 )
@@ -70,7 +70,7 @@ def _lock_for_good(files: TaskFolder) -> int | None:
     for _ in range(_LOCK_ATTEMPTS):
         if (lock := files.lock()) is not None:
             return lock
-        if files.read()[0] is not Phase.PREPARED:
+        if files.read()[0] is not TaskPhase.PREPARED:
             return None
         time.sleep(_LOCK_PAUSE)
     return None
@@ -79,7 +79,7 @@ def _lock_for_good(files: TaskFolder) -> int | None:
 class _Task:
     def __init__(self, files: TaskFolder, doorbell: Path, control: int) -> None:
         self._files, self._doorbell, self._control = files, doorbell, control
-        self._record: Record = {"supervisor": os.getpid()}
+        self._record: TaskRecord = {"supervisor": os.getpid()}
         self._pid = 0
         self._status: int | None = None  # of the command, as waitpid gives it
         self._kill_at: float | None = None  # on the monotonic clock, once asked to end the task
@@ -122,11 +122,11 @@ class _Task:
             return
         self._finish({**end, "dropped": self._log.dropped, "shortened": self._log.shortened})
 
-    def _end(self, spec: LaunchSpec) -> Record:
+    def _end(self, spec: LaunchSpec) -> TaskRecord:
         """Return how the command ended."""
         code = os.waitstatus_to_exitcode(self._status or 0)
         code = 128 - code if code < 0 else code
-        end: Record = {"cause": "exited", "exit_code": code}
+        end: TaskRecord = {"cause": "exited", "exit_code": code}
         if self._kill_at is not None:
             end["cause"] = self._why_killed(spec, end)
         if kills := self._group.oom_kills():
@@ -135,13 +135,13 @@ class _Task:
                 end["cause"] = "oom"
         return end
 
-    def _why_killed(self, spec: LaunchSpec, end: Record) -> str:
+    def _why_killed(self, spec: LaunchSpec, end: TaskRecord) -> str:
         if not self._over_storage:
             return "killed"
         end["storage_gb"] = spec.get("storage_gb") or 0
         return "disk"
 
-    def _hold(self, end: Record) -> None:
+    def _hold(self, end: TaskRecord) -> None:
         """Write that the command has failed and that the task stays."""
         self._record.update({"held": _now(), "held_cause": end["cause"], "exit_code": end["exit_code"]})
         if "memory_mb" in end:
@@ -294,7 +294,7 @@ class _Task:
         self._log.append(self._pipes[file], data, time.time_ns())
         return bool(data)
 
-    def _finish(self, end: Record) -> None:
+    def _finish(self, end: TaskRecord) -> None:
         self._record.update(end)
         self._record["ended"] = _now()
         self._files.finish(self._record)

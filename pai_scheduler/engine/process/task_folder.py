@@ -81,7 +81,7 @@ FULL_DISK = "full-disk"
 SUPERVISOR_ERROR = "supervisor-error"
 
 
-class Phase(IntEnum):
+class TaskPhase(IntEnum):
     """How far a task has come."""
 
     NOTHING = 0
@@ -92,7 +92,7 @@ class Phase(IntEnum):
 
 #: What is to run; and the small file of above before it has its first name.
 _LAUNCH, _NEW = "launch.json", "prepared.new"
-_FILES = {Phase.PREPARED: "prepared", Phase.LAUNCHED: "launched", Phase.ENDED: "exit.json"}
+_FILES = {TaskPhase.PREPARED: "prepared", TaskPhase.LAUNCHED: "launched", TaskPhase.ENDED: "exit.json"}
 
 
 class Failure(TypedDict, total=False):
@@ -103,7 +103,7 @@ class Failure(TypedDict, total=False):
     detail: str
 
 
-class Record(TypedDict, total=False):
+class TaskRecord(TypedDict, total=False):
     """What is known of a task. Times in ms since the epoch; `pid`: the command, `supervisor`: its watcher.
 
     `disk_was_full`: it was ended for that, and not for its own limit.
@@ -201,7 +201,7 @@ class TaskFolder:
             return None
         return file
 
-    def read(self) -> tuple[Phase, Record]:
+    def read(self) -> tuple[TaskPhase, TaskRecord]:
         """Return how far the task is. In the order of the renames, so that none is missed on the way."""
         for phase, name in _FILES.items():
             try:
@@ -209,12 +209,12 @@ class TaskFolder:
             except FileNotFoundError:
                 continue
             record = _parse(content)
-            if phase is Phase.ENDED and "ended" not in record:  # spoilt by a crash of the machine
+            if phase is TaskPhase.ENDED and "ended" not in record:  # spoilt by a crash of the machine
                 return phase, {"cause": "lost", "exit_code": None, "ended": time.time_ns() // 1_000_000}
             if record.get("cause") == "disk" and (self.path / FULL_DISK).exists():
                 record["disk_was_full"] = True
             return phase, record
-        return Phase.NOTHING, {}
+        return TaskPhase.NOTHING, {}
 
     def make_ahead(self) -> None:
         """Make what `prepare` would make, before it is known what is to run."""
@@ -255,34 +255,34 @@ class TaskFolder:
 
         A crash of the machine may undo it until `keep_taken` has returned: the command may not run before.
         """
-        if self.read()[0] is not Phase.PREPARED:
+        if self.read()[0] is not TaskPhase.PREPARED:
             return False
-        (self.path / _FILES[Phase.PREPARED]).rename(self.path / _FILES[Phase.LAUNCHED])
+        (self.path / _FILES[TaskPhase.PREPARED]).rename(self.path / _FILES[TaskPhase.LAUNCHED])
         return True
 
     def keep_taken(self) -> None:
         """Wait until it is durable that the task is marked as launched; OSError."""
-        with open(self.path / _FILES[Phase.LAUNCHED], "rb") as file:
+        with open(self.path / _FILES[TaskPhase.LAUNCHED], "rb") as file:
             os.fsync(file.fileno())
         self._sync_folders()
 
-    def note(self, record: Record, *, durably: bool) -> None:
+    def note(self, record: TaskRecord, *, durably: bool) -> None:
         """Write down what is known of a launched task. The caller holds the lock.
 
         Not `durably`: a crash of the machine may undo it.
         """
-        _overwrite(self.path / _FILES[Phase.LAUNCHED], record, durably=durably)
+        _overwrite(self.path / _FILES[TaskPhase.LAUNCHED], record, durably=durably)
 
-    def finish(self, record: Record) -> None:
+    def finish(self, record: TaskRecord) -> None:
         """Write down how the task ended, or that it never will run. The caller holds the lock."""
         phase, _ = self.read()
-        if phase is Phase.NOTHING:
+        if phase is TaskPhase.NOTHING:
             self._reserve()
-            phase = Phase.PREPARED
-        name = _FILES[Phase.LAUNCHED if (self.path / _FILES[Phase.LAUNCHED]).exists() else phase]
+            phase = TaskPhase.PREPARED
+        name = _FILES[TaskPhase.LAUNCHED if (self.path / _FILES[TaskPhase.LAUNCHED]).exists() else phase]
         _overwrite(self.path / name, record, durably=True)
-        (self.path / name).rename(self.path / _FILES[Phase.ENDED])
-        if phase is Phase.PREPARED:
+        (self.path / name).rename(self.path / _FILES[TaskPhase.ENDED])
+        if phase is TaskPhase.PREPARED:
             self._sync_folders()
 
     def _make(self) -> None:
@@ -292,7 +292,7 @@ class TaskFolder:
             os.mkfifo(self.control, 0o600)
 
     def _reserve(self) -> None:
-        prepared = self.path / _FILES[Phase.PREPARED]
+        prepared = self.path / _FILES[TaskPhase.PREPARED]
         prepared.unlink(missing_ok=True)
         _write(self.path / _NEW, b" " * RECORD_SIZE)
         (self.path / _NEW).rename(prepared)
@@ -325,9 +325,9 @@ def ring(doorbell: Path, line: str) -> bool:
     return True
 
 
-def _parse(content: bytes) -> Record:
+def _parse(content: bytes) -> TaskRecord:
     try:
-        record: Record = json.loads(content.strip() or b"{}")
+        record: TaskRecord = json.loads(content.strip() or b"{}")
     except ValueError:  # read while it was being written
         return {}
     return record
@@ -343,7 +343,7 @@ def _write(path: Path, content: bytes) -> None:
         os.close(file)
 
 
-def _overwrite(path: Path, record: Record, *, durably: bool) -> None:
+def _overwrite(path: Path, record: TaskRecord, *, durably: bool) -> None:
     """Write a record into the space that was reserved for it, in one piece."""
     file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:

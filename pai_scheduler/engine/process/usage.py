@@ -10,7 +10,7 @@ from pai_scheduler.engine.protocol import Usage
 
 from . import procfs
 from .task_cgroup import TaskGroup
-from .task_folder import LaunchSpec, Record, TaskFolder
+from .task_folder import LaunchSpec, TaskFolder, TaskRecord
 
 _MB = 1024**2
 
@@ -38,7 +38,7 @@ class TaskUsage:
         """Count its processes that were killed for its memory limit. Blocks."""
         return self._group.oom_kills()
 
-    def measure(self, record: Record) -> Usage:
+    def measure(self, record: TaskRecord) -> Usage:
         """Measure: processor time since the last measurement, memory without mere cache. Blocks."""
         cpu, memory = self._group.cpu_seconds(), self._group.memory_bytes()
         if cpu is None or memory is None:

@@ -143,7 +143,7 @@ _NODE_DETAIL = "com.docker.swarm.node.id="
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class NodeProgram:
     """What runs: a module of this package, in `image`. `docker_socket`: its path on the nodes.
 
     In `environ` Swarm's templates (`{{.Node.ID}}`) may stand, and `{service}` is the service's name.
@@ -161,7 +161,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProgramOutcome:
     """By the ids of nodes: the lines that were printed, why the program has ended, its address.
 
     `completed`: the nodes of `failures` on which it ended with 0; `said`: its last words on the others, where
@@ -180,8 +180,8 @@ class Outcome:
 
 
 def run_everywhere(
-    client: DockerClient, program: Program, is_over: Callable[[Outcome], bool], *, seconds: float
-) -> Outcome:
+    client: DockerClient, program: NodeProgram, is_over: Callable[[ProgramOutcome], bool], *, seconds: float
+) -> ProgramOutcome:
     """Run a program on each node that may get something new, until `is_over`, or for `seconds`.
 
     Docker's errors pass.
@@ -250,8 +250,8 @@ def remove_leftovers(client: DockerClient) -> None:
 
 
 def _follow(
-    client: DockerClient, service: Service, is_over: Callable[[Outcome], bool], give_up: float
-) -> Outcome:
+    client: DockerClient, service: Service, is_over: Callable[[ProgramOutcome], bool], give_up: float
+) -> ProgramOutcome:
     while True:
         tasks = client.api.tasks(filters={"service": service.id})  # type: ignore[no-untyped-call]
         ended = {_node(task): _state(task) for task in tasks if task["Status"]["State"] in _ENDED}
@@ -259,7 +259,7 @@ def _follow(
         unread = " ".join(lines.pop("", ()))
         addresses = {_node(task): address for task in tasks if (address := _address(task))}
         completed = frozenset(_node(task) for task in tasks if task["Status"]["State"] == "complete")
-        outcome = Outcome(lines, ended, addresses, completed, unread=unread)
+        outcome = ProgramOutcome(lines, ended, addresses, completed, unread=unread)
         if is_over(outcome):
             return _with_last_words(service, outcome)
         if time.monotonic() > give_up:
@@ -282,7 +282,7 @@ def last_words(service: Service) -> dict[str, str]:
     return {node.removeprefix(_NODE_DETAIL): text for node, (_, text) in written.items()}
 
 
-def _with_last_words(service: Service, outcome: Outcome) -> Outcome:
+def _with_last_words(service: Service, outcome: ProgramOutcome) -> ProgramOutcome:
     failed = outcome.failures.keys() - outcome.completed
     if not failed:
         return outcome

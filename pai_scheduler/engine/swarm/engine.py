@@ -129,7 +129,7 @@ def _renamed(node: SwarmNode, name: str) -> SwarmNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class SwarmMember:
     """A machine of the Swarm. `agent`: the state of the agents' service there; `why`: what keeps it back."""
 
     id: str
@@ -154,7 +154,7 @@ def join_command(client: DockerClient, host: str, *, manager: bool = False) -> s
     return f"docker swarm join --token {token} {_manager_address(info)}"
 
 
-def members(client: DockerClient) -> dict[str, Member]:
+def members(client: DockerClient) -> dict[str, SwarmMember]:
     """Return the machines of the Swarm by their ids."""
     tasks: Any = ()
     if any(service.name == SERVICE for service in client.services.list(filters={"name": SERVICE})):
@@ -174,9 +174,9 @@ def why_agents_end(client: DockerClient) -> dict[str, str]:
     return {}
 
 
-def _member(node: Mapping[str, Any], task: Mapping[str, Any] | None) -> Member:
+def _member(node: Mapping[str, Any], task: Mapping[str, Any] | None) -> SwarmMember:
     status = task["Status"] if task is not None else {}
-    return Member(
+    return SwarmMember(
         id=str(node["ID"]),
         name=str(node["Description"]["Hostname"]),
         address=str(node["Status"].get("Addr") or ""),

@@ -41,7 +41,7 @@ from pai_scheduler.job.message_documents import read_message
 from pai_scheduler.job.task import TaskRef
 
 from .connection import PATIENCE_SECONDS, AgentConnection, AgentRefusedError, AgentUnreachableError
-from .protocol import Address, Caller, Kill, LogWanted, Open, WayIn
+from .protocol import Caller, GangAddress, Kill, LogWanted, Open, WayIn
 from .session import AgentSession, NodeLostError, Tunnels, lost_node
 from .tunnel import TunnelServers, connect
 
@@ -207,7 +207,7 @@ class RemoteEngine(ContainerEngine):
     async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
         """Make the gang's network on the node; give each member's address."""
         try:
-            found = await self._session.call("prepare", gang, list[Address])
+            found = await self._session.call("prepare", gang, list[GangAddress])
         except NodeLostError as error:
             raise self._lost() from error
         return {each.task: each.address for each in found}

@@ -88,7 +88,7 @@ class Kill:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class GangAddress:
     """A task's address within its gang."""
 
     task: TaskRef

@@ -14,9 +14,15 @@ from docker import DockerClient
 
 from pai_scheduler.engine.docker.registries import registry_of
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.engine.swarm.agent_deployment import SERVICE, Outcome, Program, agents_plan, run_everywhere
+from pai_scheduler.engine.swarm.agent_deployment import (
+    SERVICE,
+    NodeProgram,
+    ProgramOutcome,
+    agents_plan,
+    run_everywhere,
+)
 from pai_scheduler.engine.swarm.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
-from pai_scheduler.engine.swarm.engine import Member, members, why_agents_end
+from pai_scheduler.engine.swarm.engine import SwarmMember, members, why_agents_end
 from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from pai_scheduler.i18n import msg
 
@@ -196,9 +202,9 @@ def probe_nodes(
         node_probe.IMAGE: image,
         node_probe.COUNT: str(count),
     }
-    program = Program(image, node_probe.__name__, environ, docker_socket, connected=True)
+    program = NodeProgram(image, node_probe.__name__, environ, docker_socket, connected=True)
 
-    def is_over(outcome: Outcome) -> bool:
+    def is_over(outcome: ProgramOutcome) -> bool:
         return len(_reports(outcome).keys() | outcome.failures.keys()) >= count
 
     outcome = run_everywhere(client, program, is_over, seconds=seconds)
@@ -206,7 +212,7 @@ def probe_nodes(
     return Probed(_reports(outcome), failures, outcome.addresses, outcome.unread, outcome.said)
 
 
-def _reports(outcome: Outcome) -> dict[str, NodeReport]:
+def _reports(outcome: ProgramOutcome) -> dict[str, NodeReport]:
     found = {}
     for lines in outcome.lines.values():
         for line in lines:
@@ -255,7 +261,12 @@ def look_at_nodes(
 
 
 def _node(
-    member: Member, known: Mapping[str, Member], probed: Probed, image: str, agents: Agents, ended: str
+    member: SwarmMember,
+    known: Mapping[str, SwarmMember],
+    probed: Probed,
+    image: str,
+    agents: Agents,
+    ended: str,
 ) -> Iterator[Finding]:
     if not member.ready:
         yield wrong(
@@ -307,7 +318,7 @@ def _node(
     yield asyncio.run(_agent_answers(member, agents, ended))
 
 
-async def _agent_answers(member: Member, agents: Agents, ended: str) -> Finding:
+async def _agent_answers(member: SwarmMember, agents: Agents, ended: str) -> Finding:
     """Judge whether the agent hears this scheduler. `ended`: why it does not run, in its own words."""
     port = agents.port
     if agents.credentials is None:

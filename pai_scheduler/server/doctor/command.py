@@ -38,7 +38,7 @@ from pai_scheduler.store.tables import HEAD
 
 from . import checks
 from .checks import Agents, look_at_nodes
-from .finding import Finding, Verdict, good, lines, note, wrong
+from .finding import Finding, Severity, good, lines, note, wrong
 from .node_probe import look_at_machine
 
 # What the doctor finds of shared folders: what this engine cannot give, and what is not on the machine.
@@ -135,7 +135,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Check, and print what was found; 1 where something is wrong. StartError: the options are."""
     data_dir: Path = options.data_dir.expanduser().absolute()
     host = environ.get("DOCKER_HOST") or DEFAULT_HOST
-    verdicts: list[Verdict] = []
+    verdicts: list[Severity] = []
 
     def show(place: str, findings: Iterator[Finding]) -> None:
         found = list(findings)
@@ -151,7 +151,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise StartError(msg("Nodes have names in a Swarm: pai-scheduler --engine swarm doctor --node NAME."))
     if options.engine == "swarm":
         _show_nodes(options, data_dir, host, show)
-    return int(Verdict.WRONG in verdicts)
+    return int(Severity.WRONG in verdicts)
 
 
 def _show_nodes(options: argparse.Namespace, data_dir: Path, host: str, show: _Show) -> None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pai_scheduler.i18n import Message
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     """How bad a finding is; WRONG keeps jobs from running, or from being kept."""
 
     GOOD = "ok"
@@ -21,24 +21,24 @@ class Verdict(StrEnum):
 class Finding:
     """One sentence about what is there. `advice`: what to do about it, where there is something to do."""
 
-    verdict: Verdict
+    verdict: Severity
     text: Message
     advice: Message | None = None
 
 
 def good(text: Message) -> Finding:
     """Return that something is as it should be."""
-    return Finding(Verdict.GOOD, text)
+    return Finding(Severity.GOOD, text)
 
 
 def note(text: Message, advice: Message | None = None) -> Finding:
     """Return what an administrator should know."""
-    return Finding(Verdict.NOTE, text, advice)
+    return Finding(Severity.NOTE, text, advice)
 
 
 def wrong(text: Message, advice: Message) -> Finding:
     """Return what must be mended, and how."""
-    return Finding(Verdict.WRONG, text, advice)
+    return Finding(Severity.WRONG, text, advice)
 
 
 def lines(place: str, findings: Iterable[Finding]) -> list[str]:

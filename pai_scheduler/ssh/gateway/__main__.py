@@ -13,7 +13,7 @@ from functools import partial
 from pai_scheduler import logging_config
 
 from .protocol import GatewaySettings
-from .server import Server
+from .server import GatewayServer
 
 
 def main() -> int:
@@ -40,7 +40,7 @@ async def _run(settings: GatewaySettings) -> None:
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(partial(_UntilEnd, alone, replaced), sys.stdin.buffer)
     sockets = [socket.socket(fileno=number) for number in settings.sockets]
-    await Server(settings, sockets).run(alone, replaced)
+    await GatewayServer(settings, sockets).run(alone, replaced)
 
 
 class _UntilEnd(asyncio.Protocol):

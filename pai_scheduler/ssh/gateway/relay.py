@@ -102,7 +102,7 @@ _SMALL_WINDOW = 64 * 1024
 _HIGH_WATER, _LOW_WATER = 512 * 1024, 128 * 1024
 
 
-class Channel(Protocol):
+class SshChannel(Protocol):
     """What is asked of a channel; all of it is asyncssh's."""
 
     def write(self, data: bytes, datatype: asyncssh.DataType = None) -> None:
@@ -157,7 +157,7 @@ class ChannelEnd(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
     def __init__(self, line: PeerConnection) -> None:
         self._line = line
         line.ends.add(self)
-        self._channel: Channel | None = None
+        self._channel: SshChannel | None = None
         self._other: ChannelEnd | None = None
         self._kept: list[tuple[bytes, asyncssh.DataType]] = []
         self._input_ended = False

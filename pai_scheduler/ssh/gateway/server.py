@@ -92,7 +92,7 @@ _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "a
 _log = logging.getLogger(__name__)
 
 
-class Server:
+class GatewayServer:
     """Takes connections from `sockets`, and lets people in as the service says."""
 
     def __init__(self, settings: GatewaySettings, sockets: Sequence[socket.socket]) -> None:

@@ -199,7 +199,7 @@ _METHODS = {
 BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
 
 
-class Refused(StorageError):
+class HdfsRefused(StorageError):
     """HDFS refused. `uncertain`: an earlier try may have done it, with its answer lost."""
 
     def __init__(self, error: StorageError, uncertain: bool) -> None:
@@ -283,7 +283,7 @@ class NameNodes:
                     return NameNodeAnswer(response, uncertain)
                 answer = remote(response.status_code, response.content)
                 if not answer.may_pass:
-                    raise Refused(refusal(path, answer, self.account), uncertain)
+                    raise HdfsRefused(refusal(path, answer, self.account), uncertain)
                 reason = answer.sentence or answer.name
             except BROKEN as error:
                 reason = why(error)
@@ -291,7 +291,7 @@ class NameNodes:
             if self._serving == asked:
                 self._serving = (asked + 1) % len(self.urls)
             if loop.time() + pause > give_up:
-                raise Refused(unavailable(path, reason), uncertain)
+                raise HdfsRefused(unavailable(path, reason), uncertain)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -27,7 +27,7 @@ from pai_scheduler.storage.protocol import (
     not_found,
 )
 
-from .client import NameNodeAnswer, NameNodes, Refused, name_of
+from .client import HdfsRefused, NameNodeAnswer, NameNodes, name_of
 from .transfer import DataNodeTransfers
 
 # Reads what a name node says about files: WebHDFS's JSON, as what the storage protocol has.
@@ -289,7 +289,7 @@ class HdfsStorage:
         names = ",".join(map(name_of, sources))
         try:
             await self._names.ask("CONCAT", target, actor, {"sources": names})
-        except Refused as error:
+        except HdfsRefused as error:
             if not (error.uncertain and await self._find(sources[0], actor) is None):
                 raise
 
@@ -434,7 +434,7 @@ class HdfsStorage:
         given = {"destination": name_of(target), "renameoptions": "OVERWRITE" if overwrite else "NONE"}
         try:
             await self._names.ask("RENAME", source, actor, given)
-        except Refused as error:
+        except HdfsRefused as error:
             if error.problem is Problem.NOT_FOUND and error.uncertain and await self._find(target, actor):
                 return
             if error.problem is Problem.EXISTS:

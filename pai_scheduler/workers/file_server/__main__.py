@@ -13,13 +13,13 @@ from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.paths import StorageNames
 from pai_scheduler.workers.protocol import run, tell, tell_ended
 
-from .messages import Settings, report_line
+from .messages import FileServerSettings, report_line
 from .server import FileServer
 
 
 @asynccontextmanager
 async def _open(line: bytes) -> AsyncIterator[FileServer]:
-    settings = Settings.from_line(line)
+    settings = FileServerSettings.from_line(line)
     logging_config.set_up(settings.log_level, settings.log_format)
     storage = choose_storage(
         settings.storage, Path(settings.folder), account=settings.account, kerberos=settings.kerberos

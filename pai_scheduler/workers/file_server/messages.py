@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FileServerSettings:
     """`storage`: as the option has it, with `folder` for the one that nobody named; `prefix`: of the URLs."""
 
     storage: str | None
@@ -24,7 +24,7 @@ class Settings:
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
-    def from_line(cls, line: bytes) -> Settings:
+    def from_line(cls, line: bytes) -> FileServerSettings:
         """Return the settings of such a line."""
         return cls(**json.loads(line))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pai_labextension.kernels.offers import Choice, WrongChoiceError, choices
+from pai_labextension.kernels.offers import KernelOffer, WrongChoiceError, choices
 
 
 def node(name: str, *, simulated: bool = False, **gpus: int) -> Any:
@@ -19,7 +19,7 @@ def cluster(capacity: float, most: float = 100, status: str = "RUNNING") -> Any:
 NODES = [node("a", TITANX=2, P100=2), node("b", TITANX=4)]
 
 
-def offered(configured: list[dict[str, Any]] | None = None, **more: Any) -> list[Choice]:
+def offered(configured: list[dict[str, Any]] | None = None, **more: Any) -> list[KernelOffer]:
     given: dict[str, Any] = {
         "nodes": NODES,
         "clusters": {"default": cluster(60), "vision": cluster(40)},
@@ -31,7 +31,7 @@ def offered(configured: list[dict[str, Any]] | None = None, **more: Any) -> list
     return choices(configured or [], given.pop("nodes"), given.pop("clusters"), **given)
 
 
-def shown(found: list[Choice]) -> list[tuple[str, str]]:
+def shown(found: list[KernelOffer]) -> list[tuple[str, str]]:
     return [(choice.name, str(choice.what)) for choice in found]
 
 

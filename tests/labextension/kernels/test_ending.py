@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from typing import Any
 
-from pai_labextension.kernels.job_spec import Ending, died, ending_of, idle_ending, out_of_memory
+from pai_labextension.kernels.job_spec import KernelEnd, died, ending_of, idle_ending, out_of_memory
 from pai_scheduler.client.rest import Client
 from tests.labextension.kernels.conftest import PATIENCE
 
@@ -22,7 +22,7 @@ def test_a_kernel_dies_of_a_signal_an_exit_code_or_want_of_memory():
     assert "more than its 512 MB of memory" in str(out_of_memory(512))
 
 
-async def ended(client: Client, command: str, *, stop_it: bool = False) -> Ending | None:
+async def ended(client: Client, command: str, *, stop_it: bool = False) -> KernelEnd | None:
     """Run a job to its end; return how that is told."""
     role = {"name": "kernel", "command": command, "memoryMB": 100}
     name = f"ending-{uuid.uuid4().hex[:8]}"

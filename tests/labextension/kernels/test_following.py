@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pai_labextension.kernels.job_spec import Ending
+from pai_labextension.kernels.job_spec import KernelEnd
 from pai_labextension.kernels.kernel_job import JobFollower
 from pai_labextension.tasks.connections import TaskConnections
 from pai_scheduler.client.rest import ApiError, Client
@@ -33,7 +33,7 @@ class Told:
         self.waits.append((sub_state, str(reason), place))
         self.waited.set()
 
-    async def until_running(self, follower: JobFollower) -> Ending | None:
+    async def until_running(self, follower: JobFollower) -> KernelEnd | None:
         async with asyncio.timeout(PATIENCE):
             return await follower.until_running(self.reason, self.waiting)
 

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from pai_labextension.kernels.channels import RunnerState
-from pai_labextension.kernels.job_spec import Ending, idle_ending, out_of_memory
-from pai_labextension.kernels.kernel_job import KernelJob, Phase, Progress
+from pai_labextension.kernels.job_spec import KernelEnd, idle_ending, out_of_memory
+from pai_labextension.kernels.kernel_job import KernelJob, KernelPhase, KernelProgress
 from pai_labextension.kernels.manager import EndedKernel
 from pai_labextension.messages import msg
 from tests.labextension.kernels.conftest import P100, NotebookServer
@@ -65,7 +65,7 @@ async def test_kernels_beside_the_server_are_not_listed(server: NotebookServer) 
 async def test_a_kernel_that_waits_says_why_in_the_readers_language(
     server: NotebookServer, job: KernelJob
 ) -> None:
-    job.progress = Progress(Phase.WAITING, msg("The task runs; the kernel starts."), 3)
+    job.progress = KernelProgress(KernelPhase.WAITING, msg("The task runs; the kernel starts."), 3)
     (state,) = await listed(server)
     assert state == {
         "id": id_of(server),
@@ -84,14 +84,14 @@ async def test_a_kernel_that_waits_says_why_in_the_readers_language(
     (state,) = await listed(server, "zh-CN")
     assert "任务" in state["reason"]
     # what the scheduler says comes in its reader's language already
-    job.progress = Progress(Phase.WAITING, "排在第 3 位", 3)
+    job.progress = KernelProgress(KernelPhase.WAITING, "排在第 3 位", 3)
     assert [state["reason"] for state in await listed(server, "zh-CN")] == ["排在第 3 位"]
 
 
 async def test_a_kernel_that_runs_says_how_it_died_before_and_how_long_it_may_be_idle(
     server: NotebookServer, job: KernelJob
 ) -> None:
-    job.progress = Progress(Phase.RUNNING)
+    job.progress = KernelProgress(KernelPhase.RUNNING)
     job.death, job.deaths = out_of_memory(512), 2
     job._hear("activity", RunnerState({"key": "k"}, None, oom=False, busy=False, idle=100.0, limit=1800.0))
     (state,) = await listed(server)
@@ -105,7 +105,9 @@ async def test_a_kernel_that_runs_says_how_it_died_before_and_how_long_it_may_be
 async def test_it_is_told_why_a_kernel_has_ended_until_another_one_has_its_id(
     server: NotebookServer, job: KernelJob
 ) -> None:
-    server.kernels.remember(EndedKernel("gone", P100, "kernel_2", Ending(idle_ending(1800).message, "last")))
+    server.kernels.remember(
+        EndedKernel("gone", P100, "kernel_2", KernelEnd(idle_ending(1800).message, "last"))
+    )
     server.kernels.remember(EndedKernel(id_of(server), P100, "kernel_3", idle_ending(60)))
     running, ended = await listed(server)
     assert (running["job"], running["phase"]) == (job.job, "waiting")

@@ -7,7 +7,7 @@ import pytest
 
 from pai_labextension.kernels.job_spec import (
     JOB_NAME,
-    Demand,
+    KernelDemand,
     KernelRecord,
     attach_command,
     folder_of,
@@ -18,7 +18,7 @@ from pai_scheduler.job.validation import validate
 
 KERNEL = str(uuid.UUID(int=5))
 RECORD = KernelRecord(KERNEL, "/user/alice/", "pai-python3-1-p100", "/home/alice/a.ipynb")
-DEMAND = Demand(
+DEMAND = KernelDemand(
     image="lab/notebook:1",
     gpus=1,
     gpu_type="P100",

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pai_labextension.kernels.channels import RunnerState
-from pai_labextension.kernels.job_spec import Ending
-from pai_labextension.kernels.kernel_job import KernelJob, Phase
+from pai_labextension.kernels.job_spec import KernelEnd
+from pai_labextension.kernels.kernel_job import KernelJob, KernelPhase
 from pai_labextension.messages import msg
 
 PORTS = {"shell_port": 1, "iopub_port": 2, "stdin_port": 3, "control_port": 4, "hb_port": 5}
@@ -35,7 +35,7 @@ async def test_a_kernel_that_is_found_running_can_be_talked_to(unfollowed_job: K
     unfollowed_job._hear("hello", state())
     assert await unfollowed_job.attached()
     assert await unfollowed_job.settled()
-    assert (unfollowed_job.progress.phase, unfollowed_job.key) == (Phase.RUNNING, b"secret")
+    assert (unfollowed_job.progress.phase, unfollowed_job.key) == (KernelPhase.RUNNING, b"secret")
 
 
 async def test_an_idle_kernels_end_is_no_death_and_its_job_says_why(unfollowed_job: KernelJob) -> None:
@@ -45,7 +45,7 @@ async def test_an_idle_kernels_end_is_no_death_and_its_job_says_why(unfollowed_j
     assert not unfollowed_job.reachable.is_set()
     # nobody restarts it: that is done where there is an exit code
     assert (unfollowed_job.code, unfollowed_job.deaths) == (None, 0)
-    unfollowed_job._end(Ending(msg("The kernel has ended.")))
+    unfollowed_job._end(KernelEnd(msg("The kernel has ended.")))
     assert unfollowed_job.ending is not None
     assert str(unfollowed_job.ending.message).startswith("Nobody used this kernel for 1 minute")
     assert await unfollowed_job.ended() == -9

@@ -11,7 +11,7 @@ import pytest
 from traitlets.config import Config
 
 from pai_labextension.kernels import manager as manager_module
-from pai_labextension.kernels.job_spec import Ending, idle_ending
+from pai_labextension.kernels.job_spec import KernelEnd, idle_ending
 from pai_labextension.kernels.kernel_job import KernelJob
 from pai_labextension.kernels.manager import (
     EndedKernel,
@@ -105,7 +105,7 @@ async def test_a_scheduler_that_is_away_keeps_no_list_waiting() -> None:
 async def test_a_kernel_whose_job_has_ended_is_let_go_remembered_and_dead(unfollowed_job: KernelJob) -> None:
     owner = kernels()
     one = one_kernel(owner, unfollowed_job)
-    unfollowed_job.ending = Ending(msg("The job of this kernel was stopped."), "last line")
+    unfollowed_job.ending = KernelEnd(msg("The job of this kernel was stopped."), "last line")
     restarter = JobKernelRestarter(kernel_manager=one)
     told: list[str] = []
     restarter.add_callback(lambda: told.append("dead"), "dead")
@@ -122,7 +122,7 @@ async def test_a_kernel_that_is_being_shut_down_is_no_death(unfollowed_job: Kern
     owner = kernels()
     one = one_kernel(owner, unfollowed_job)
     one.shutting_down = True
-    for unfollowed_job.ending in (None, Ending(msg("The kernel has ended."))):
+    for unfollowed_job.ending in (None, KernelEnd(msg("The kernel has ended."))):
         restarter = JobKernelRestarter(kernel_manager=one)
         restarter.add_callback(lambda: pytest.fail("nobody is to hear of it"), "dead")
         await restarter.poll()

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from traitlets.config import Config
 
-from pai_labextension.kernels.offers import Choice, WrongChoiceError, offered, title
+from pai_labextension.kernels.offers import KernelOffer, WrongChoiceError, offered, title
 from pai_labextension.kernels.service import KernelService
 from pai_labextension.kernels.settings import PAIKernels
 from pai_scheduler.client.rest import ApiError, UnreachableError
 from pai_scheduler.i18n import msg
 from tests.testbed.warm import WarmScheduler
 
-P100 = Choice("1-p100", msg("{count} × {type}", count=1, type="P100"), {})
+P100 = KernelOffer("1-p100", msg("{count} × {type}", count=1, type="P100"), {})
 
 
 def service_at(url: str, *, who: str = "alice", **kernels: object) -> KernelService:
@@ -74,4 +74,4 @@ async def test_what_hinders_it_is_raised_for_who_asked(gpu_lab: WarmScheduler) -
 
 def test_a_title_says_what_the_kernel_runs_on() -> None:
     assert title("Python 3", P100) == "Python 3 on 1 × P100"
-    assert title("R", Choice("big", "the big one", {})) == "R on the big one"
+    assert title("R", KernelOffer("big", "the big one", {})) == "R on the big one"

@@ -6,7 +6,7 @@ import re
 import uuid
 from pathlib import Path
 
-from pai_labextension.kernels.handlers import KeepHandler, KernelsHandler, make_part
+from pai_labextension.kernels.handlers import KeepKernelHandler, KernelsHandler, make_part
 from pai_labextension.lazy_routes import RouteSettings
 
 KERNEL = str(uuid.UUID(int=5))
@@ -20,7 +20,7 @@ def handlers(path: str, folder: Path) -> list[type]:
 
 def test_the_list_and_more_time_for_one_kernel_have_an_address_each(tmp_path: Path) -> None:
     assert handlers("/pai/kernels", tmp_path) == [KernelsHandler]
-    assert handlers(f"/pai/kernels/{KERNEL}/keep", tmp_path) == [KeepHandler]
+    assert handlers(f"/pai/kernels/{KERNEL}/keep", tmp_path) == [KeepKernelHandler]
 
 
 def test_what_is_no_kernels_id_has_none(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from traitlets.config import Config
 
-from pai_labextension.kernels.job_spec import Demand, KernelRecord, kernel_job
+from pai_labextension.kernels.job_spec import KernelDemand, KernelRecord, kernel_job
 from pai_labextension.kernels.service import KernelNotStartedError, KernelService, OwnServer, memory_of
 from pai_labextension.kernels.settings import PAIKernels
 from pai_scheduler.client.rest import Client
@@ -16,7 +16,7 @@ from tests.labextension.kernels.conftest import stop_all
 from tests.testbed.warm import WarmScheduler
 
 
-def demand(**more: object) -> Demand:
+def demand(**more: object) -> KernelDemand:
     wanted = {
         "image": "any",
         "gpus": 0,
@@ -29,7 +29,7 @@ def demand(**more: object) -> Demand:
         "idle_seconds": 0,
         "python": "python3",
     }
-    return Demand(**{**wanted, **more})  # type: ignore[arg-type]
+    return KernelDemand(**{**wanted, **more})  # type: ignore[arg-type]
 
 
 def record(server: str = "/user/alice/") -> KernelRecord:

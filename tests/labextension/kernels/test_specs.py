@@ -12,12 +12,12 @@ from jupyter_server.serverapp import ServerApp
 from traitlets.config import Config
 
 from pai_labextension.kernels import offers as offers_module
-from pai_labextension.kernels.offers import Choice
+from pai_labextension.kernels.offers import KernelOffer
 from pai_labextension.kernels.specs import PROVISIONER, JobKernelSpecs
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.i18n import msg
 
-P100 = Choice("1-p100", msg("{count} × {type}", count=1, type="P100"), {"gpus": 1, "gpu_type": "P100"})
+P100 = KernelOffer("1-p100", msg("{count} × {type}", count=1, type="P100"), {"gpus": 1, "gpu_type": "P100"})
 NAME = "pai-python3-1-p100"
 
 
@@ -26,9 +26,9 @@ class Offers:
 
     def __init__(self) -> None:
         self.asked = 0
-        self.choices: list[Choice] | Exception = [P100]
+        self.choices: list[KernelOffer] | Exception = [P100]
 
-    async def offered(self, _service: object) -> list[Choice]:
+    async def offered(self, _service: object) -> list[KernelOffer]:
         self.asked += 1
         if isinstance(self.choices, Exception):
             raise self.choices

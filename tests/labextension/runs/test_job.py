@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pai_labextension.runs.job import Demand, Kind, RunError, kind_of, run_job, suggested_name
+from pai_labextension.runs.job import FileKind, RunDemand, RunError, kind_of, run_job, suggested_name
 from pai_scheduler.job.validation import validate
 
-DEMAND = Demand("lab/notebook:1", gpus=1, gpu_type="P100", cpus=2, memory_mb=4096, virtual_cluster="vision")
+DEMAND = RunDemand(
+    "lab/notebook:1", gpus=1, gpu_type="P100", cpus=2, memory_mb=4096, virtual_cluster="vision"
+)
 
 
 def test_the_job_of_a_notebook_is_valid_and_asks_for_what_was_chosen():
@@ -58,7 +60,7 @@ def test_arguments_with_half_a_quotation_are_refused():
 
 
 def test_only_notebooks_and_scripts_run():
-    assert [kind_of(name) for name in ("a.ipynb", "B.PY", "c.sh")] == list(Kind)
+    assert [kind_of(name) for name in ("a.ipynb", "B.PY", "c.sh")] == list(FileKind)
     for name in ("a.txt", "Makefile", ".py"):
         with pytest.raises(RunError, match="cannot run"):
             kind_of(name)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from pai_scheduler.cluster.allocations import Holdings
-from pai_scheduler.cluster.bin_packing import Room
+from pai_scheduler.cluster.bin_packing import NodeRoom
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.dispatcher import Dispatcher
 from pai_scheduler.cluster.node import Node
@@ -43,7 +43,7 @@ class PlainCluster(Cluster):
     def counts_exactly(self, gang: Sequence[Demand]) -> bool:  # noqa: ARG002
         return False
 
-    def _rooms_for(self, gang: Sequence[Demand], barred: Collection[int]) -> list[Room]:  # noqa: ARG002
+    def _rooms_for(self, gang: Sequence[Demand], barred: Collection[int]) -> list[NodeRoom]:  # noqa: ARG002
         uses = self.uses
         return [room for room in self.rooms() if uses[room.node].number not in barred]
 

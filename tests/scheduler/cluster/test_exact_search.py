@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster import bin_packing
-from pai_scheduler.cluster.bin_packing import Budget, ExactSearch, Room, best_fit_may_err, enough_gpus
+from pai_scheduler.cluster.bin_packing import Budget, ExactSearch, NodeRoom, best_fit_may_err, enough_gpus
 from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.cluster.resources import Demand
@@ -62,17 +62,17 @@ def test_a_gang_that_was_refused_is_placed_once_there_is_room() -> None:
 class Rooms:
     """Counts how often somebody looks."""
 
-    def __init__(self, *rooms: Room) -> None:
+    def __init__(self, *rooms: NodeRoom) -> None:
         self.rooms = rooms
         self.looks = 0
 
-    def __call__(self) -> list[Room]:
+    def __call__(self) -> list[NodeRoom]:
         self.looks += 1
         return list(self.rooms)
 
 
 def test_what_was_refused_is_refused_again_without_a_look_until_something_changes() -> None:
-    look, rooms = ExactSearch(), Rooms(Room("a", 3, 1000, 0, {}))
+    look, rooms = ExactSearch(), Rooms(NodeRoom("a", 3, 1000, 0, {}))
     gang = [make_demand(cpus=2), make_demand(cpus=3)]
     assert [look.arrange(state, rooms, gang, None) for state in (1, 1, 2)] == [None] * 3
     assert rooms.looks == 2
@@ -85,7 +85,7 @@ def test_what_was_not_found_with_all_steps_allowed_is_remembered_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bin_packing, "BUDGET", 1)
-    look, rooms = ExactSearch(), Rooms(Room("a", 4, 1000, 0, {}), Room("b", 5, 1000, 0, {}))
+    look, rooms = ExactSearch(), Rooms(NodeRoom("a", 4, 1000, 0, {}), NodeRoom("b", 5, 1000, 0, {}))
     gang = [make_demand(cpus=2), make_demand(cpus=5)]
     assert [look.arrange(0, rooms, gang, None) for _ in range(2)] == [None, None]
     assert rooms.looks == 1
@@ -107,7 +107,7 @@ def test_refusals_are_not_remembered_without_end() -> None:
 
 
 def test_when_the_steps_are_used_up_nothing_is_found_until_more_are_allowed() -> None:
-    look, rooms = ExactSearch(), Rooms(*(Room(f"n{number}", 8, 100_000, 0, {}) for number in range(4)))
+    look, rooms = ExactSearch(), Rooms(*(NodeRoom(f"n{number}", 8, 100_000, 0, {}) for number in range(4)))
     gang = [make_demand(cpus=cpus) for cpus in (5, 4, 3, 2, 2)]
     assert look.arrange(0, rooms, gang, None) is not None
     look._left = Budget(0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.bin_packing import Budget, NoArrangement, Place, Room, arrange
+from pai_scheduler.cluster.bin_packing import Budget, NoArrangement, NodeRoom, Place, arrange
 from pai_scheduler.cluster.resources import Demand
 from tests.scheduler.cluster.oracle import Free, fits
 from tests.scheduler.making import make_demand
@@ -15,12 +15,12 @@ from tests.scheduler.making import make_demand
 IMPOSSIBLE, UNKNOWN = NoArrangement.IMPOSSIBLE, NoArrangement.UNKNOWN
 
 
-def room(name: str, cpus: int = 8, memory_mb: int = 10_000, storage_gb: int = 1000, **gpus: int) -> Room:
-    return Room(name, cpus, memory_mb, storage_gb, gpus)
+def room(name: str, cpus: int = 8, memory_mb: int = 10_000, storage_gb: int = 1000, **gpus: int) -> NodeRoom:
+    return NodeRoom(name, cpus, memory_mb, storage_gb, gpus)
 
 
 def check(
-    rooms: Sequence[Room],
+    rooms: Sequence[NodeRoom],
     gang: Sequence[Demand],
     places: tuple[Place, ...] | NoArrangement,
     gpu_room: Mapping[str, int] | None = None,
@@ -125,7 +125,7 @@ ROOMS = st.lists(
     max_size=4,
 ).map(
     lambda many: [
-        Room(f"n{number}", cpus, memory, storage, gpus)
+        NodeRoom(f"n{number}", cpus, memory, storage, gpus)
         for number, (cpus, memory, storage, gpus) in enumerate(many)
     ]
 )
@@ -147,7 +147,7 @@ GPU_ROOM = st.none() | st.dictionaries(st.sampled_from(["P100", "K80"]), st.inte
 @settings(max_examples=400, deadline=None)
 @given(ROOMS, GANGS, GPU_ROOM)
 def test_it_finds_an_arrangement_exactly_when_there_is_one(
-    rooms: list[Room], gang: list[Demand], gpu_room: dict[str, int] | None
+    rooms: list[NodeRoom], gang: list[Demand], gpu_room: dict[str, int] | None
 ) -> None:
     free = {one.node: Free(one.cpus, one.memory_mb, one.storage_gb, dict(one.gpus)) for one in rooms}
     answer = arrange(rooms, gang, gpu_room)

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.fair_share import CORES_PER_GPU, Sharer, Usage, UsageAccounting, UsedLately, weight
+from pai_scheduler.cluster.fair_share import (
+    CORES_PER_GPU,
+    DecayedUsage,
+    Sharer,
+    UsageAccounting,
+    UserShare,
+    weight,
+)
 from tests.scheduler.making import make_demand
 
 HOUR = 3_600_000
@@ -51,11 +58,11 @@ def test_a_user_is_told_what_part_of_all_they_have_used() -> None:
     lately = usage.used_lately("alice", HOUR)["vc"]
     assert lately.gpu_hours == usage.gpu_hours(ALICE, HOUR) > 0.8
     assert lately.part == pytest.approx(0.25)
-    assert usage.used_lately("carol", HOUR) == {"vc": UsedLately(0, 0)}
+    assert usage.used_lately("carol", HOUR) == {"vc": UserShare(0, 0)}
 
 
 def test_where_nobody_has_used_anything_a_user_has_no_part_of_it() -> None:
-    assert UsageAccounting(FAIR).used_lately("alice", HOUR) == {"vc": UsedLately(0, 0)}
+    assert UsageAccounting(FAIR).used_lately("alice", HOUR) == {"vc": UserShare(0, 0)}
     assert UsageAccounting([VirtualCluster("plain", 100)]).used_lately("alice", HOUR) == {}
 
 
@@ -99,7 +106,7 @@ def test_the_order_is_that_of_what_counts_and_stays_while_nothing_is_held(
 @given(parts=PARTS, now=st.integers(0, 20 * HOUR))
 def test_a_restart_finds_the_same_turns(parts: list[tuple[tuple[str, str], int, int, int]], now: int) -> None:
     usage = UsageAccounting(FAIR)
-    kept: dict[Sharer, Usage | None] = {}
+    kept: dict[Sharer, DecayedUsage | None] = {}
     changes = sorted(
         (time, who, sign * gpus)
         for who, gpus, begin, end in parts
@@ -112,7 +119,7 @@ def test_a_restart_finds_the_same_turns(parts: list[tuple[tuple[str, str], int, 
         held[who] += gpus
         kept.update(usage.take_changed())
     again = UsageAccounting(FAIR)
-    again.restore({who: Usage(one.amount, one.as_of) for who, one in kept.items() if one is not None})
+    again.restore({who: DecayedUsage(one.amount, one.as_of) for who, one in kept.items() if one is not None})
     for who, gpus in held.items():
         again.book(who, gpus * CORES_PER_GPU)
     again.begin(now)
@@ -126,7 +133,7 @@ def test_where_users_share_no_longer_nothing_is_remembered() -> None:
     assert usage.take_changed() == {ALICE: None}
     assert not usage.shares("vc")
     later = UsageAccounting([VirtualCluster("vc", 100)])
-    later.restore({ALICE: Usage(1.0, 0)})
+    later.restore({ALICE: DecayedUsage(1.0, 0)})
     assert later.take_changed() == {ALICE: None}
 
 

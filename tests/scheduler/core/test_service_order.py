@@ -13,7 +13,7 @@ from pai_scheduler.cluster.queue_rank import level_of
 from pai_scheduler.core.queue_policies import (
     GPU_HOUR,
     PROMOTED_RUN_MS,
-    Service,
+    AttainedService,
     changes_in,
     promoted,
     rate_of,
@@ -26,7 +26,7 @@ LEVELS = LeastAttained((1.0, 10.0))
 REMAINING = ShortestRemaining(run_seconds=600)
 HOUR = 3_600_000
 SERVICES = st.builds(
-    Service,
+    AttainedService,
     had=st.integers(0, 200 * GPU_HOUR),
     uncounted=st.integers(0, 20 * GPU_HOUR),
     needed=st.integers(0, 200 * GPU_HOUR),
@@ -45,7 +45,7 @@ def test_a_gpu_counts_for_eight_cores_and_each_task_for_itself() -> None:
 
 
 def test_levels_go_by_what_was_had_and_the_rest_by_what_is_needed() -> None:
-    half = Service(had=GPU_HOUR // 2, uncounted=0, needed=20 * GPU_HOUR, rate=8)
+    half = AttainedService(had=GPU_HOUR // 2, uncounted=0, needed=20 * GPU_HOUR, rate=8)
     assert [level_of(service_turn(LEVELS, half._replace(had=had * GPU_HOUR))) for had in (0, 1, 9, 10)] == [
         0,
         1,
@@ -57,7 +57,7 @@ def test_levels_go_by_what_was_had_and_the_rest_by_what_is_needed() -> None:
 
 
 def test_a_job_of_many_gpus_goes_up_sooner_and_comes_later_within_its_level() -> None:
-    one = Service(had=0, uncounted=0, needed=20 * GPU_HOUR, rate=8)
+    one = AttainedService(had=0, uncounted=0, needed=20 * GPU_HOUR, rate=8)
     many = one._replace(rate=16 * 8)
     assert service_turn(LEVELS, one) < service_turn(LEVELS, many)
     assert level_of(service_turn(LEVELS, many)) == 0
@@ -69,7 +69,7 @@ def test_a_job_of_many_gpus_goes_up_sooner_and_comes_later_within_its_level() ->
 
 
 def test_within_a_level_a_job_is_stopped_for_one_of_half_its_gpus_and_for_none_of_as_many() -> None:
-    many = Service(had=0, uncounted=0, needed=20 * GPU_HOUR, rate=12 * 8)
+    many = AttainedService(had=0, uncounted=0, needed=20 * GPU_HOUR, rate=12 * 8)
     below = stops_below(LEVELS, many)
     assert below is not None
     assert service_turn(LEVELS, many._replace(rate=6 * 8)) < below
@@ -78,7 +78,7 @@ def test_within_a_level_a_job_is_stopped_for_one_of_half_its_gpus_and_for_none_o
 
 
 @given(SERVICES, SERVICES)
-def test_of_two_jobs_one_at_most_stops_the_other(one: Service, other: Service) -> None:
+def test_of_two_jobs_one_at_most_stops_the_other(one: AttainedService, other: AttainedService) -> None:
     stops = [
         below is not None and service_turn(LEVELS, waits) < below
         for waits, runs in ((one, other), (other, one))
@@ -91,7 +91,7 @@ def test_of_two_jobs_one_at_most_stops_the_other(one: Service, other: Service) -
 def test_who_waited_for_long_comes_first_until_it_has_had_an_hour_more(
     policy: LeastAttained | ShortestRemaining,
 ) -> None:
-    service = Service(had=11 * GPU_HOUR, uncounted=0, needed=20 * GPU_HOUR, rate=8)
+    service = AttainedService(had=11 * GPU_HOUR, uncounted=0, needed=20 * GPU_HOUR, rate=8)
     first = service._replace(uncounted=promoted(service))
     assert service_turn(policy, first) == 0
     assert not stops_below(policy, first)
@@ -101,14 +101,14 @@ def test_who_waited_for_long_comes_first_until_it_has_had_an_hour_more(
 
 
 def test_who_is_nearly_done_is_stopped_for_nobody() -> None:
-    left = Service(had=0, uncounted=0, needed=8 * 600_000, rate=8)
+    left = AttainedService(had=0, uncounted=0, needed=8 * 600_000, rate=8)
     assert stops_below(REMAINING, left) is None
     assert stops_below(REMAINING, left._replace(needed=left.needed + 1)) is not None
 
 
 @given(SERVICES)
 def test_a_job_is_stopped_only_for_one_that_needs_less_and_for_each_that_needs_a_quarter_less(
-    service: Service,
+    service: AttainedService,
 ) -> None:
     below = stops_below(REMAINING, service)
     if below is not None:
@@ -117,7 +117,7 @@ def test_a_job_is_stopped_only_for_one_that_needs_less_and_for_each_that_needs_a
 
 def test_a_job_that_is_about_to_be_nearly_done_tells_when_that_is() -> None:
     nearly = 1000 * REMAINING.run_seconds * 56
-    service = Service(had=0, uncounted=0, needed=nearly + 57, rate=56)
+    service = AttainedService(had=0, uncounted=0, needed=nearly + 57, rate=56)
     assert stops_below(REMAINING, service) is not None
     assert changes_in(REMAINING, service) == 2
     assert stops_below(REMAINING, service._replace(had=2 * 56)) is None
@@ -125,7 +125,7 @@ def test_a_job_that_is_about_to_be_nearly_done_tells_when_that_is() -> None:
 
 @given(SERVICES, st.sampled_from([LEVELS, REMAINING]))
 def test_until_the_moment_that_is_told_nothing_changes(
-    service: Service, policy: LeastAttained | ShortestRemaining
+    service: AttainedService, policy: LeastAttained | ShortestRemaining
 ) -> None:
     now, coming = stops_below(policy, service), changes_in(policy, service)
     if coming is None:

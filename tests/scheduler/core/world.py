@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.fair_share import Sharer, Usage
+from pai_scheduler.cluster.fair_share import DecayedUsage, Sharer
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.dependencies import Dependency
@@ -57,7 +57,7 @@ class Disk:
         self.tasks: dict[TaskRef, dict[str, Any]] = {}
         self.configs: dict[str, str] = {}
         self.job_events: list[JobEvent] = []
-        self.usages: dict[Sharer, Usage] = {}
+        self.usages: dict[Sharer, DecayedUsage] = {}
         self.dependencies: dict[str, dict[int, Dependency]] = {}
 
     def write(self, outcome: Outcome) -> None:

@@ -15,9 +15,9 @@ from pai_scheduler.engine.protocol import (
     Engine,
     EngineEvent,
     Gang,
+    GangMember,
     HeldAfterFailure,
     Launch,
-    Member,
     Noticed,
     Started,
 )
@@ -57,7 +57,7 @@ def make_gang(
     """Make the gang of tasks of one attempt."""
     first = launches[0].task
     members = tuple(
-        Member(launch.task, launch.node, (ports or {}).get(launch.task, {})) for launch in launches
+        GangMember(launch.task, launch.node, (ports or {}).get(launch.task, {})) for launch in launches
     )
     return Gang(first.job_id, first.attempt, members)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from pai_scheduler.monitoring.cluster_usage import FILE, MOST, ClusterUsage, GpuSample
+from pai_scheduler.monitoring.cluster_usage import FILE, MOST, GpuSample, UsageSampler
 
 MINUTE = 60_000
 NOON = 1_763_690_400_000
@@ -18,10 +18,10 @@ class Counted:
         self.time, self.gpus = NOON, (1, 4)
         self.folder = folder
 
-    def usage(self) -> ClusterUsage:
-        return ClusterUsage(lambda: self.gpus, self.folder, lambda: self.time)
+    def usage(self) -> UsageSampler:
+        return UsageSampler(lambda: self.gpus, self.folder, lambda: self.time)
 
-    async def sample(self, usage: ClusterUsage, used: int) -> None:
+    async def sample(self, usage: UsageSampler, used: int) -> None:
         self.gpus = (used, 4)
         await usage.sample()
         self.time += MINUTE
@@ -43,7 +43,7 @@ async def test_sampling_begins_with_the_scheduler() -> None:
         sampled.set()
         return 2, 4
 
-    usage = ClusterUsage(count, None, lambda: NOON)
+    usage = UsageSampler(count, None, lambda: NOON)
     await usage.start()
     await sampled.wait()
     assert usage.last_day() == [GpuSample(NOON, 2, 4)]

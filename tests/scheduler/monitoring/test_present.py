@@ -12,7 +12,7 @@ from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.model import Job, Task
 from pai_scheduler.engine.protocol import Usage
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.monitoring.present import Facts, Present
+from pai_scheduler.monitoring.present import Present, ServiceFacts
 from pai_scheduler.monitoring.tally import Tally
 from tests.scheduler.making import make_node, make_role, make_spec
 
@@ -33,7 +33,7 @@ def make_registry(**facts: Any) -> CollectorRegistry:
         "disks": {},
     }
     registry = CollectorRegistry()
-    registry.register(Present(lambda: Facts(**{**usual, **facts})))
+    registry.register(Present(lambda: ServiceFacts(**{**usual, **facts})))
     return registry
 
 

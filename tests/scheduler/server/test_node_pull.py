@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from pai_scheduler.engine.agent.pull import PullProgress
-from pai_scheduler.engine.swarm.agent_deployment import Outcome
+from pai_scheduler.engine.swarm.agent_deployment import ProgramOutcome
 from pai_scheduler.server import node_pull
 from pai_scheduler.server.main import main
 from tests.testbed.docker import client
@@ -125,11 +125,11 @@ def test_a_node_that_only_takes_long_is_not_said_to_be_without_the_image(
         "c": [PullProgress(error="no such image")],
     }
     lines = {node: [msgspec.json.encode(one).decode() for one in all_] for node, all_ in said.items()}
-    outcome = Outcome(
+    outcome = ProgramOutcome(
         lines, {"d": "exit code 1", "c": "exit code 1"}, unfinished={"a": "preparing", "b": "started"}
     )
 
-    def run_everywhere(_client: Any, _program: Any, is_over: Any, *, seconds: float) -> Outcome:
+    def run_everywhere(_client: Any, _program: Any, is_over: Any, *, seconds: float) -> ProgramOutcome:
         assert (is_over(outcome), seconds) == (False, 600.0)
         return outcome
 
@@ -158,14 +158,14 @@ def test_where_docker_gives_no_log_the_exit_code_tells(
 ) -> None:
     has_it = msgspec.json.encode(PullProgress(image="sha256:1")).decode()
     halfway = msgspec.json.encode(PullProgress(done=1, total=2)).decode()
-    outcome = Outcome(
+    outcome = ProgramOutcome(
         {"a": [has_it], "c": [halfway]},
         {"a": "finished", "b": "finished", "c": "finished", "d": "task: non-zero exit (1)"},
         completed=frozenset("abc"),
         unread="Error grabbing logs: node d is not available",
     )
 
-    def run_everywhere(_client: Any, _program: Any, is_over: Any, *, seconds: float) -> Outcome:
+    def run_everywhere(_client: Any, _program: Any, is_over: Any, *, seconds: float) -> ProgramOutcome:
         assert is_over(outcome), seconds
         return outcome
 

@@ -6,7 +6,7 @@ import pytest
 
 from pai_scheduler.cluster.definition import LeastAttained, Order, ShortestRemaining, VirtualCluster
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.server.simulate import Policy, read_policy
+from pai_scheduler.server.simulate import SimulatedPolicy, read_policy
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from pai_scheduler.server.simulate import Policy, read_policy
     ],
 )
 def test_a_policy_is_a_word_or_a_field_with_its_value(text: str, order: Order) -> None:
-    assert read_policy(text) == Policy(text, order)
+    assert read_policy(text) == SimulatedPolicy(text, order)
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_a_policy_takes_the_place_of_the_files_order_and_leaves_the_shares() -> 
 
 def test_without_a_policy_all_stays_as_the_file_says() -> None:
     before = VirtualCluster("lab", 40.0, shorter_first=5)
-    assert Policy("").applied([before]) == [before]
+    assert SimulatedPolicy("").applied([before]) == [before]

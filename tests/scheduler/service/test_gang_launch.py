@@ -8,7 +8,7 @@ from typing import Any
 from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.cluster.shared_folders import SharedMount
 from pai_scheduler.core.model import Job
-from pai_scheduler.engine.protocol import Gang, Launch, Member
+from pai_scheduler.engine.protocol import Gang, GangMember, Launch
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.service.inputs import Inputs
 from pai_scheduler.service.launcher import GangLaunch
@@ -45,7 +45,7 @@ def launches(
     job: Job = next(iter(world.core.jobs.values()))
     assert job.attempt is not None
     tasks = job.attempt.tasks.values()
-    members = tuple(Member(task.ref, task.assignment.node, task.assignment.ports) for task in tasks)
+    members = tuple(GangMember(task.ref, task.assignment.node, task.assignment.ports) for task in tasks)
     addresses = {task.ref: f"10.0.0.{number}" for number, task in enumerate(tasks, start=1)}
     given = GangLaunch(
         job,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.schedule import Outcome, Overlap, Schedule
+from pai_scheduler.job.schedule import Overlap, RunOutcome, Schedule
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import storage_unavailable
 from pai_scheduler.service.schedules import WantedSchedule
@@ -88,7 +88,7 @@ async def test_a_run_is_submitted_when_it_is_due_and_not_before(
     assert await _names(service) == ["s-20231114-2300"]
     schedule = await _last(service)
     assert schedule.last is not None
-    assert (schedule.last.job, schedule.last.outcome) == ("s-20231114-2300", Outcome.SUBMITTED)
+    assert (schedule.last.job, schedule.last.outcome) == ("s-20231114-2300", RunOutcome.SUBMITTED)
     assert schedule.next == made.next + HOUR
     assert (await service.until("s-20231114-2300")).user == "alice"
 
@@ -121,7 +121,7 @@ async def test_a_run_that_was_submitted_but_not_noted_is_not_submitted_again(
     assert await _names(again) == ["s-20231114-2300"]
     last = (await _last(again)).last
     assert last is not None
-    assert (last.job, last.outcome) == ("s-20231114-2300", Outcome.SUBMITTED)
+    assert (last.job, last.outcome) == ("s-20231114-2300", RunOutcome.SUBMITTED)
 
 
 async def test_a_run_is_left_out_while_another_has_not_ended_unless_that_is_allowed(
@@ -136,7 +136,7 @@ async def test_a_run_is_left_out_while_another_has_not_ended_unless_that_is_allo
     assert await _names(service) == ["s-20231114-2300", "t-20231114-2300", "t-20231115-0000"]
     last = (await _last(service)).last
     assert last is not None
-    assert (last.outcome, last.job) == (Outcome.SKIPPED, "s-20231115-0000")
+    assert (last.outcome, last.job) == (RunOutcome.SKIPPED, "s-20231115-0000")
     assert "s-20231114-2300 of this schedule has not ended" in str(last.message)
 
 
@@ -150,7 +150,7 @@ async def test_a_refusal_is_told_at_the_schedule_and_the_next_run_is_tried(
     assert await service.schedules.look()
     schedule = await _last(service)
     assert schedule.last is not None
-    assert schedule.last.outcome is Outcome.REFUSED
+    assert schedule.last.outcome is RunOutcome.REFUSED
     assert "vision is not open to you" in str(schedule.last.message)
     del service.users["alice"]
     machine.passes(HOUR)

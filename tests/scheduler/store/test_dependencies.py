@@ -6,7 +6,7 @@ from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.job.dependencies import On
-from pai_scheduler.store.records import JobLink, JobLinks
+from pai_scheduler.store.records import JobLinks, LinkedJob
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.conftest import OpenStore
 from tests.scheduler.store.stored_jobs import Configs, add, make_job
@@ -77,10 +77,10 @@ def test_a_job_is_linked_with_those_before_and_after_it_as_they_are_now(store: S
     end(store, first, State.FAILED)
     links = store.links("j", 10)
     assert links.dependencies == [
-        JobLink("first", State.FAILED, On.ENDED, None),
-        JobLink("old", None, On.FAILED, False),
+        LinkedJob("first", State.FAILED, On.ENDED, None),
+        LinkedJob("old", None, On.FAILED, False),
     ]
-    after = [JobLink(name, State.WAITING, On.SUCCEEDED, None) for name in ("k", "l")]
+    after = [LinkedJob(name, State.WAITING, On.SUCCEEDED, None) for name in ("k", "l")]
     assert (links.dependents, links.dependent_count) == (after, 2)
     assert store.links("j", 1).dependents == after[:1]
     assert store.links("j", 1).dependent_count == 2

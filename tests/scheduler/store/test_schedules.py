@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.schedule import LastRun, Outcome, Overlap, Schedule
+from pai_scheduler.job.schedule import LastRun, Overlap, RunOutcome, Schedule
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.conftest import OpenStore
 
@@ -29,7 +29,7 @@ def test_a_schedule_is_read_as_it_was_written(open_store: OpenStore) -> None:
 def test_what_came_of_it_last_is_kept_beside_the_job(open_store: OpenStore) -> None:
     store = open_store()
     store.put_schedule(NIGHTLY, CONFIG, 2)
-    last = LastRun("nightly-20261125-0200", 11, Outcome.REFUSED, msg("There is no {name}.", name="vision"))
+    last = LastRun("nightly-20261125-0200", 11, RunOutcome.REFUSED, msg("There is no {name}.", name="vision"))
     changed = replace(NIGHTLY, next=20, last=last)
     store.change_schedule(changed)
     assert open_store().schedule("alice", "nightly") == (changed, CONFIG)

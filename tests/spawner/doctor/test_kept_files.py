@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from jupyterhub import orm
 
-from pai_scheduler.server.doctor.finding import Finding, Verdict
+from pai_scheduler.server.doctor.finding import Finding, Severity
 from pai_spawner.doctor.configuration import of_kept_files
 from tests.testbed.postgres import Postgres
 
@@ -21,20 +21,20 @@ def said(finding: Finding) -> str:
 
 def test_before_the_first_start_nothing_is_wrong_or_made(configure: Configure, tmp_path: Path) -> None:
     found = list(of_kept_files(configure()))
-    assert [finding.verdict for finding in found] == [Verdict.NOTE, Verdict.NOTE]
+    assert [finding.verdict for finding in found] == [Severity.NOTE, Severity.NOTE]
     assert [path.name for path in tmp_path.iterdir()] == ["configuration.py"]
 
 
 @pytest.mark.parametrize(
     ("mode", "secret", "verdict"),
     [
-        (0o600, "ab" * 32, Verdict.GOOD),
-        (0o640, "ab" * 32, Verdict.WRONG),
-        (0o600, "", Verdict.WRONG),
+        (0o600, "ab" * 32, Severity.GOOD),
+        (0o640, "ab" * 32, Severity.WRONG),
+        (0o600, "", Severity.WRONG),
     ],
 )
 def test_the_secret_of_cookies_is_its_owners(
-    configure: Configure, tmp_path: Path, mode: int, secret: str, verdict: Verdict
+    configure: Configure, tmp_path: Path, mode: int, secret: str, verdict: Severity
 ) -> None:
     file = tmp_path / "jupyterhub_cookie_secret"
     file.write_text(secret)
@@ -43,18 +43,18 @@ def test_the_secret_of_cookies_is_its_owners(
 
 
 def test_a_secret_in_the_environment_is_good(configure: Configure) -> None:
-    assert next(iter(of_kept_files(configure(JPY_COOKIE_SECRET="ab" * 32)))).verdict is Verdict.GOOD
+    assert next(iter(of_kept_files(configure(JPY_COOKIE_SECRET="ab" * 32)))).verdict is Severity.GOOD
 
 
 def test_a_database_of_another_version_is_named_and_left_alone(configure: Configure, tmp_path: Path) -> None:
     file = tmp_path / "jupyterhub.sqlite"
     orm.new_session_factory(f"sqlite:///{file}")
     *_, now = of_kept_files(configure())
-    assert now.verdict is Verdict.GOOD, said(now)
+    assert now.verdict is Severity.GOOD, said(now)
     with sqlite3.connect(file) as database:
         database.execute("UPDATE alembic_version SET version_num = 'af4cbdb2d13c'")
     *_, older = of_kept_files(configure())
-    assert older.verdict is Verdict.WRONG
+    assert older.verdict is Severity.WRONG
     assert "af4cbdb2d13c" in said(older)
     assert "upgrade-db" in str(older.advice)
     with sqlite3.connect(file) as database:
@@ -65,8 +65,8 @@ def test_a_postgresql_is_asked_and_its_password_not_shown(configure: Configure, 
     url = postgres.new_database()
     place = url.replace("postgresql:", "postgresql+psycopg:")
     *_, empty = of_kept_files(configure(f"c.JupyterHub.db_url = {place!r}"))
-    assert empty.verdict is Verdict.NOTE, said(empty)
+    assert empty.verdict is Severity.NOTE, said(empty)
     postgres.drop(url)
     *_, gone = of_kept_files(configure(f"c.JupyterHub.db_url = {place!r}"))
-    assert gone.verdict is Verdict.WRONG
+    assert gone.verdict is Severity.WRONG
     assert postgres.password not in said(gone)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.server.doctor.finding import Verdict
+from pai_scheduler.server.doctor.finding import Severity
 from pai_spawner.doctor.configuration import of_logins
 
 from .conftest import Configure
@@ -23,20 +23,20 @@ _ALL = "c.Authenticator.allow_all = True"
 @pytest.mark.parametrize(
     ("lines", "verdicts"),
     [
-        ((_SHARED, _HERE, _ALL), [Verdict.NOTE]),
-        ((_SHARED, _OPEN, _ALL), [Verdict.WRONG]),
-        ((_DUMMY, _OPEN, _ALL), [Verdict.WRONG]),
-        ((_DUMMY, _HERE, _PUBLIC, _ALL), [Verdict.WRONG]),
-        ((_OWN, _OPEN, _ALL), [Verdict.GOOD]),
-        ((_OWN, _OPEN), [Verdict.GOOD, Verdict.WRONG]),
-        ((_OWN, "c.Authenticator.allowed_users = {'alice'}"), [Verdict.GOOD]),
-        ((_OWN, "c.Authenticator.admin_users = {'alice'}"), [Verdict.GOOD]),
-        ((_OWN, "c.PAMAuthenticator.executor_threads = 'many'"), [Verdict.GOOD, Verdict.WRONG]),
+        ((_SHARED, _HERE, _ALL), [Severity.NOTE]),
+        ((_SHARED, _OPEN, _ALL), [Severity.WRONG]),
+        ((_DUMMY, _OPEN, _ALL), [Severity.WRONG]),
+        ((_DUMMY, _HERE, _PUBLIC, _ALL), [Severity.WRONG]),
+        ((_OWN, _OPEN, _ALL), [Severity.GOOD]),
+        ((_OWN, _OPEN), [Severity.GOOD, Severity.WRONG]),
+        ((_OWN, "c.Authenticator.allowed_users = {'alice'}"), [Severity.GOOD]),
+        ((_OWN, "c.Authenticator.admin_users = {'alice'}"), [Severity.GOOD]),
+        ((_OWN, "c.PAMAuthenticator.executor_threads = 'many'"), [Severity.GOOD, Severity.WRONG]),
     ],
 )
 def test_a_password_that_everybody_has_is_for_this_machine_and_somebody_may_log_in(
-    configure: Configure, lines: tuple[str, ...], verdicts: list[Verdict]
+    configure: Configure, lines: tuple[str, ...], verdicts: list[Severity]
 ) -> None:
     found = list(of_logins(configure(*lines)))
     assert [finding.verdict for finding in found] == verdicts
-    assert all(finding.advice for finding in found if finding.verdict is Verdict.WRONG)
+    assert all(finding.advice for finding in found if finding.verdict is Severity.WRONG)

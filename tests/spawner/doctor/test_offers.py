@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jupyterhub import orm
 
-from pai_scheduler.server.doctor.finding import Verdict
+from pai_scheduler.server.doctor.finding import Severity
 from pai_spawner.doctor.offers import of_offers
 
 from .conftest import Configure
@@ -22,13 +22,13 @@ c.PAISpawner.profiles = [
 _SESSIONS = "c.PAISpawner.sessions_file = 'sessions.yaml'"
 
 
-def findings(configure: Configure, *lines: str, **environ: str) -> list[tuple[Verdict, str]]:
+def findings(configure: Configure, *lines: str, **environ: str) -> list[tuple[Severity, str]]:
     return [(found.verdict, str(found.text)) for found in of_offers(configure(*lines, **environ))]
 
 
 def test_profiles_that_are_wrong_are_named(configure: Configure) -> None:
     [(verdict, text)] = findings(configure, "c.PAISpawner.profiles = [{'display_nam': 'Train'}]")
-    assert verdict is Verdict.WRONG
+    assert verdict is Severity.WRONG
     assert "c.PAISpawner.profiles[0]" in text
 
 
@@ -36,20 +36,20 @@ def test_profiles_that_are_wrong_are_named(configure: Configure) -> None:
     ("rules", "verdict", "what"),
     [
         ("{idleAfter: 3h, warnBefore: 15m}", None, ""),
-        ("{idleAfter: 15m, warnBefore: 15m}", Verdict.WRONG, "warned all the time"),
-        ("{idleAfter: 10m}", Verdict.WRONG, "warned all the time"),
-        ("{idleAfter: 9h, lifetime: 8h}", Verdict.NOTE, "never comes before"),
-        ("{lifetime: 8h, extendTimes: 2}", Verdict.NOTE, "without extendBy"),
-        ("{lifetime: 8h}, {when: {gpus: true}, idleAfter: 9h}", Verdict.NOTE, "Rule 2"),
-        ("{idleAfter: soon}", Verdict.WRONG, "idleAfter"),
+        ("{idleAfter: 15m, warnBefore: 15m}", Severity.WRONG, "warned all the time"),
+        ("{idleAfter: 10m}", Severity.WRONG, "warned all the time"),
+        ("{idleAfter: 9h, lifetime: 8h}", Severity.NOTE, "never comes before"),
+        ("{lifetime: 8h, extendTimes: 2}", Severity.NOTE, "without extendBy"),
+        ("{lifetime: 8h}, {when: {gpus: true}, idleAfter: 9h}", Severity.NOTE, "Rule 2"),
+        ("{idleAfter: soon}", Severity.WRONG, "idleAfter"),
     ],
 )
 def test_limits_of_sessions_fit_together(
-    configure: Configure, tmp_path: Path, rules: str, verdict: Verdict | None, what: str
+    configure: Configure, tmp_path: Path, rules: str, verdict: Severity | None, what: str
 ) -> None:
     (tmp_path / "sessions.yaml").write_text(f"rules: [{rules}]\n")
     found = findings(configure, "c.PAISpawner.sessions_file = 'sessions.yaml'")
-    odd = [finding for finding in found if finding[0] is not Verdict.GOOD]
+    odd = [finding for finding in found if finding[0] is not Severity.GOOD]
     assert [verdict for verdict, _ in odd] == ([verdict] if verdict else [])
     assert all(what in text for _, text in odd)
 
@@ -63,7 +63,7 @@ def test_a_profile_that_offers_more_time_than_sessions_have_is_noted(
         _SESSIONS,
         "c.JupyterHub.load_groups = {'vision': {}}",
     )
-    noted = [text for verdict, text in findings(configure, *lines) if verdict is Verdict.NOTE]
+    noted = [text for verdict, text in findings(configure, *lines) if verdict is Severity.NOTE]
     assert noted == ["The profile Train offers 600 minutes, but every session ends after 8h."]
 
 
@@ -75,19 +75,19 @@ def test_groups_that_are_nowhere_are_wrong_unless_logins_bring_them(
     (tmp_path / "sessions.yaml").write_text("rules: [{when: {groups: [students]}, lifetime: 8h}]\n")
     lines = (_PROFILES, _SESSIONS)
     found = findings(configure, *lines, PAI_CLUSTER=str(cluster))
-    wrong = [text for verdict, text in found if verdict is Verdict.WRONG]
+    wrong = [text for verdict, text in found if verdict is Severity.WRONG]
     assert wrong == [
         "There is no group speech in the Hub, but in the virtual cluster speech.",
         "There is no group students in the Hub, but in the sessions file.",
         "There is no group vision in the Hub, but in the profile Train.",
     ]
     found = findings(configure, *lines, _MANAGED, PAI_CLUSTER=str(cluster))
-    assert Verdict.WRONG not in [verdict for verdict, _ in found]
+    assert Severity.WRONG not in [verdict for verdict, _ in found]
 
     session = orm.new_session_factory(f"sqlite:///{tmp_path / 'jupyterhub.sqlite'}")()
     session.add_all(orm.Group(name=name) for name in ("speech", "students", "vision"))
     session.commit()
     session.close()
     found = findings(configure, *lines, PAI_CLUSTER=str(cluster))
-    assert [text for verdict, text in found if verdict is not Verdict.GOOD] == []
+    assert [text for verdict, text in found if verdict is not Severity.GOOD] == []
     assert "speech, students, vision" in found[-1][1]

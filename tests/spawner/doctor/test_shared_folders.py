@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.server.doctor.finding import Verdict
+from pai_scheduler.server.doctor.finding import Severity
 from pai_spawner.doctor.offers import of_shared_folders
 
 from .conftest import Configure
@@ -20,7 +20,7 @@ sharedFolders:
   - {name: sets, source: /data/sets, target: /data/sets}
   - {name: models, volume: lab-models, target: /models, groups: [vision]}
 """
-Said = list[tuple[Verdict, str, str]]
+Said = list[tuple[Severity, str, str]]
 
 
 def findings(configure: Configure, *lines: str, **environ: str) -> Said:
@@ -46,11 +46,11 @@ def test_a_name_that_is_not_in_the_cluster_file_is_wrong_at_each_place(
     found = findings(configure, _PROFILE, "c.PAISpawner.shared_folders = ['*', 'scratch']", **docker)
     assert [(verdict, text) for verdict, text, _ in found] == [
         (
-            Verdict.WRONG,
+            Severity.WRONG,
             "c.PAISpawner.shared_folders names shared folders that are not in the cluster file: scratch.",
         ),
         (
-            Verdict.WRONG,
+            Severity.WRONG,
             "The profile Train names shared folders that are not in the cluster file: setz.",
         ),
     ]
@@ -60,13 +60,13 @@ def test_a_name_that_is_not_in_the_cluster_file_is_wrong_at_each_place(
 
 def test_names_that_are_all_there_are_well(configure: Configure, docker: dict[str, str]) -> None:
     assert findings(configure, "c.PAISpawner.shared_folders = ['sets']", **docker) == [
-        (Verdict.GOOD, "The cluster file has all shared folders that are named: sets.", "")
+        (Severity.GOOD, "The cluster file has all shared folders that are named: sets.", "")
     ]
 
 
 def test_the_process_engine_has_none(configure: Configure) -> None:
     [(verdict, text, advice)] = findings(configure, _PROFILE)
-    assert (verdict, "Train" in text, "--engine docker" in advice) == (Verdict.WRONG, True, True)
+    assert (verdict, "Train" in text, "--engine docker" in advice) == (Severity.WRONG, True, True)
 
 
 def test_a_scheduler_without_a_cluster_file_has_none_and_of_one_elsewhere_nothing_is_known(
@@ -74,7 +74,7 @@ def test_a_scheduler_without_a_cluster_file_has_none_and_of_one_elsewhere_nothin
 ) -> None:
     line = "c.PAISpawner.shared_folders = ['sets']"
     service = "c.JupyterHub.services = [{'name': 'pai', 'command': ['pai-scheduler', '--engine', 'docker']}]"
-    assert [verdict for verdict, _, _ in findings(configure, line, service)] == [Verdict.WRONG]
+    assert [verdict for verdict, _, _ in findings(configure, line, service)] == [Severity.WRONG]
     assert findings(configure, line, PAI_ENGINE="docker") == []
 
 
@@ -85,13 +85,13 @@ def test_the_cluster_file_is_that_of_the_command(configure: Configure, tmp_path:
         "c.PAISpawner.shared_folders = ['sets']",
         f"c.JupyterHub.services = [{{'name': 'pai', 'command': {command}}}]",
     )
-    assert [verdict for verdict, _, _ in findings(configure, *lines)] == [Verdict.GOOD]
+    assert [verdict for verdict, _, _ in findings(configure, *lines)] == [Severity.GOOD]
 
 
 def test_a_profile_for_people_who_may_not_have_its_folder_is_noted(
     configure: Configure, docker: dict[str, str]
 ) -> None:
-    def of(groups: str) -> list[tuple[Verdict, str]]:
+    def of(groups: str) -> list[tuple[Severity, str]]:
         profile = f"{{'display_name': 'See', 'shared_folders': ['models'], {groups}}}"
         lines = ("c.PAISpawner.images = {'PAI': 'pai/notebook'}", f"c.PAISpawner.profiles = [{profile}]")
         return [(verdict, text) for verdict, text, _ in findings(configure, *lines, **docker)][1:]
@@ -99,7 +99,7 @@ def test_a_profile_for_people_who_may_not_have_its_folder_is_noted(
     assert of("'groups': ['vision']") == []
     for groups in ("", "'groups': ['vision', 'speech']"):
         [(verdict, text)] = of(groups)
-        assert (verdict, "for vision only" in text) == (Verdict.NOTE, True)
+        assert (verdict, "for vision only" in text) == (Severity.NOTE, True)
 
 
 def test_profiles_that_are_wrong_are_judged_elsewhere(configure: Configure, docker: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pai_spawner.pages.servers import ending_view, view_of, views_of
-from pai_spawner.termination import End, Ending
+from pai_spawner.termination import End, ServerEnd
 from tests.spawner.conftest import Make
 from tests.testbed.scheduler import RunningScheduler
 
@@ -55,7 +55,7 @@ async def test_an_ended_server_is_shown_in_the_readers_language_also_where_it_is
     make: Make,
 ) -> None:
     spawner = make()
-    ending = Ending(End.EXITED, 5, exit_code=3, why={"en": "Because.", "zh_CN": "因为。"}, log="<last>")
+    ending = ServerEnd(End.EXITED, 5, exit_code=3, why={"en": "Because.", "zh_CN": "因为。"}, log="<last>")
     spawner.orm_spawner.state = {"ending": ending.as_json()}
     user = as_the_hub_has_it(spawner)
     user.spawners = {}
@@ -79,5 +79,5 @@ async def test_a_server_that_was_never_started_is_off_and_one_that_is_not_there_
 
 @pytest.mark.parametrize("kind", [End.STOPPED, End.CANCELLED])
 def test_what_somebody_wanted_is_no_fault(kind: End) -> None:
-    assert ending_view(Ending(kind, 5), "en").expected
-    assert not ending_view(Ending(End.OUT_OF_MEMORY, 5), "en").expected
+    assert ending_view(ServerEnd(kind, 5), "en").expected
+    assert not ending_view(ServerEnd(End.OUT_OF_MEMORY, 5), "en").expected

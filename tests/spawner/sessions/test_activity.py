@@ -13,7 +13,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
-from pai_spawner.sessions.hub_client import Activity, ask_activity
+from pai_spawner.sessions.hub_client import ServerActivity, ask_activity
 
 BUSY = {"execution_state": "busy", "connections": 2, "last_activity": "2026-11-24T10:00:00.5Z"}
 IDLE = {"execution_state": "idle", "connections": 1, "last_activity": "2026-11-24T11:00:00Z"}
@@ -61,7 +61,7 @@ async def server() -> AsyncIterator[Server]:
     await http.close_all_connections()
 
 
-async def ask(url: str, *, is_service: bool = False) -> Activity | None:
+async def ask(url: str, *, is_service: bool = False) -> ServerActivity | None:
     async with aiohttp.ClientSession() as http:
         return await ask_activity(http, url, "token-of-the-service", is_service=is_service)
 
@@ -70,7 +70,7 @@ async def test_kernels_terminals_and_connections_are_read_and_the_asking_leaves_
     server: Server,
 ) -> None:
     server.answers = {"kernels": [BUSY, IDLE], "terminals": [TERMINAL]}
-    assert await ask(server.url) == Activity(
+    assert await ask(server.url) == ServerActivity(
         kernels_busy=True,
         connections=3,
         kernel_used=datetime(2026, 11, 24, 11, tzinfo=UTC),
@@ -92,14 +92,14 @@ async def test_an_address_is_asked_as_it_is_written(server: Server) -> None:
 
 async def test_a_server_without_kernels_or_terminals_is_unused(server: Server) -> None:
     server.answers["terminals"] = 404
-    assert await ask(server.url) == Activity()
+    assert await ask(server.url) == ServerActivity()
 
 
 async def test_of_a_server_with_a_service_it_is_read_when_that_was_used(server: Server) -> None:
     server.answers["status"] = {"last_activity": "2026-11-24T11:00:00Z", "kernels": 0}
-    assert await ask(server.url) == Activity()
+    assert await ask(server.url) == ServerActivity()
     used = datetime(2026, 11, 24, 11, tzinfo=UTC)
-    assert await ask(server.url, is_service=True) == Activity(service_used=used)
+    assert await ask(server.url, is_service=True) == ServerActivity(service_used=used)
     assert server.asked[-1][0] == "/user/alice/api/status?no_track_activity=1"
 
 

@@ -10,25 +10,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_spawner.sessions.policy import Action, Cause, Decision, Facts, Record, Settings, decide, parse_hours
+from pai_spawner.sessions.policy import (
+    Action,
+    Cause,
+    Decision,
+    SessionFacts,
+    SessionRecord,
+    SessionSettings,
+    decide,
+    parse_hours,
+)
 
 START = datetime(2026, 11, 24, 8, tzinfo=UTC)
-IDLE = Settings(idle_after=timedelta(hours=1))
-UNUSED = Facts(START, known=True)
+IDLE = SessionSettings(idle_after=timedelta(hours=1))
+UNUSED = SessionFacts(START, known=True)
 
 
 def minutes(number: float) -> timedelta:
     return timedelta(minutes=number)
 
 
-def at(after: float, facts: Facts = UNUSED, settings: Settings = IDLE, **record: Any) -> Decision:
+def at(
+    after: float, facts: SessionFacts = UNUSED, settings: SessionSettings = IDLE, **record: Any
+) -> Decision:
     """Decide so many minutes after the session's start."""
     now = START + minutes(after)
-    return decide(facts, settings, Record(**record), now, now)
+    return decide(facts, settings, SessionRecord(**record), now, now)
 
 
 def test_a_session_without_limits_goes_on_for_ever() -> None:
-    assert at(10**6, settings=Settings()) == Decision(Action.KEEP, idle_since=START)
+    assert at(10**6, settings=SessionSettings()) == Decision(Action.KEEP, idle_since=START)
 
 
 def test_an_unused_session_is_warned_and_then_ended() -> None:
@@ -89,7 +100,7 @@ def test_of_a_session_that_cannot_be_asked_nothing_is_concluded_from_its_silence
 
 def test_a_session_ends_with_its_lifetime_however_busy_and_may_be_prolonged_so_often() -> None:
     busy = replace(UNUSED, kernels_busy=True)
-    life = Settings(lifetime=timedelta(hours=8), extend_by=timedelta(hours=4), extend_times=2)
+    life = SessionSettings(lifetime=timedelta(hours=8), extend_by=timedelta(hours=4), extend_times=2)
     first = at(475, busy, life)
     assert (first.action, first.cause, first.extensions_left, first.may_keep) == (
         *(Action.WARN, Cause.LIFETIME),
@@ -104,7 +115,7 @@ def test_a_session_ends_with_its_lifetime_however_busy_and_may_be_prolonged_so_o
 
 
 def test_a_session_ends_when_its_hours_are_over_and_nothing_puts_that_off() -> None:
-    hours = Settings(hours=(parse_hours("08:00-12:00"), parse_hours("12:00-20:00")))
+    hours = SessionSettings(hours=(parse_hours("08:00-12:00"), parse_hours("12:00-20:00")))
     assert at(700, settings=hours).end == START + minutes(720)
     assert at(700, settings=hours).action is Action.KEEP
     warned = at(711, settings=hours)
@@ -116,7 +127,7 @@ def test_a_session_ends_when_its_hours_are_over_and_nothing_puts_that_off() -> N
 
 @pytest.mark.parametrize("parts", [("00:00-24:00",), ("08:00-20:00", "20:00-08:00"), ("09:00-09:00",)])
 def test_hours_that_cover_the_day_end_nothing(parts: tuple[str, ...]) -> None:
-    all_day = Settings(hours=tuple(map(parse_hours, parts)))
+    all_day = SessionSettings(hours=tuple(map(parse_hours, parts)))
     assert all(at(after, settings=all_day).action is Action.KEEP for after in range(0, 1500, 7))
 
 
@@ -141,7 +152,7 @@ moments = st.integers(0, 3000).map(lambda after: START + minutes(after))
 
 @given(
     facts=st.builds(
-        Facts,
+        SessionFacts,
         started=st.just(START),
         known=st.booleans(),
         kernels_busy=st.booleans(),
@@ -150,7 +161,7 @@ moments = st.integers(0, 3000).map(lambda after: START + minutes(after))
         gpu_used=st.none() | moments,
     ),
     settings=st.builds(
-        Settings,
+        SessionSettings,
         idle_after=st.none() | st.integers(1, 300).map(minutes),
         lifetime=st.none() | st.integers(1, 600).map(minutes),
         warn_before=st.integers(0, 60).map(minutes),
@@ -161,9 +172,9 @@ moments = st.integers(0, 3000).map(lambda after: START + minutes(after))
     now=moments,
 )
 def test_an_end_is_never_decided_before_its_time_nor_before_a_whole_warning(
-    facts: Facts, settings: Settings, warned: datetime | None, now: datetime
+    facts: SessionFacts, settings: SessionSettings, warned: datetime | None, now: datetime
 ) -> None:
-    decision = decide(facts, settings, Record(warned=warned), now, now)
+    decision = decide(facts, settings, SessionRecord(warned=warned), now, now)
     assert (decision.cause is None) == (decision.end is None)
     if decision.action is Action.END:
         assert decision.end is not None

@@ -11,7 +11,7 @@ import pytest
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_spawner.sessions.culler import Records, SessionKeeper
-from pai_spawner.sessions.hub_client import Activity, HubClient, HubError, HubServer
+from pai_spawner.sessions.hub_client import HubClient, HubError, HubServer, ServerActivity
 from pai_spawner.sessions.policy import Action, Cause
 from pai_spawner.sessions.policy_source import PolicySource
 
@@ -31,7 +31,7 @@ class World:
     minute: float = 0.0
     users: list[str] = field(default_factory=lambda: ["alice"])
     gpus: int = 0b11
-    activity: Activity | None = field(default_factory=Activity)
+    activity: ServerActivity | None = field(default_factory=ServerActivity)
     is_service: bool = False
     gpu_percent: list[tuple[float, float]] = field(default_factory=list)
     state: str = "RUNNING"
@@ -94,7 +94,7 @@ class World:
         self._answer()
         self.done.append(("scheduler", user, name, reason))
 
-    async def ask(self, address: str, token: str, is_service: bool) -> Activity | None:
+    async def ask(self, address: str, token: str, is_service: bool) -> ServerActivity | None:
         assert (token, is_service) == ("the-servers-own", self.is_service)
         assert address == "http://127.0.0.1:9/user/alice/" or "bob" in address
         return self.activity
@@ -165,7 +165,7 @@ async def test_a_service_that_is_used_keeps_a_session_without_kernels(
     keeper: SessionKeeper, world: World
 ) -> None:
     world.is_service = True
-    world.activity = Activity(service_used=START + timedelta(minutes=55))
+    world.activity = ServerActivity(service_used=START + timedelta(minutes=55))
     assert await action(keeper, world, 60) is Action.KEEP
     assert keeper.sessions[ALICE].decision.idle_since == START + timedelta(minutes=55)
 
@@ -217,7 +217,7 @@ async def test_a_life_is_prolonged_as_often_as_it_may(keeper: SessionKeeper, wor
 
 
 async def test_a_jobs_own_time_limit_is_warned_of(keeper: SessionKeeper, world: World) -> None:
-    world.activity, world.limit_seconds = Activity(kernels_busy=True), 3000
+    world.activity, world.limit_seconds = ServerActivity(kernels_busy=True), 3000
     assert [await action(keeper, world, minute) for minute in (39, 40)] == [Action.KEEP, Action.WARN]
     assert keeper.sessions[ALICE].decision.cause is Cause.TIME_LIMIT
     await action(keeper, world, 51)

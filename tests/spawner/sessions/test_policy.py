@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pai_spawner.sessions.policy import Session, Settings
+from pai_spawner.sessions.policy import Session, SessionSettings
 from pai_spawner.sessions.policy_file import parse_policy
 
 #: a Tuesday, noon in Shanghai
@@ -14,7 +14,7 @@ NOON = datetime(2026, 11, 24, 4, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def settings(when: dict[str, object], session: Session, now: datetime = NOON) -> Settings:
+def settings(when: dict[str, object], session: Session, now: datetime = NOON) -> SessionSettings:
     document = {"timeZone": "Asia/Shanghai", "rules": [{"when": when, "idleAfter": "1h"}]}
     return parse_policy(document).policy.settings(session, now)
 
@@ -66,4 +66,4 @@ def test_of_two_rules_that_set_the_same_the_later_one_counts_and_the_rest_stays(
 
 
 def test_without_rules_nothing_ends_a_session() -> None:
-    assert parse_policy(None).policy.settings(Session("alice", "", gpus=8), NOON) == Settings()
+    assert parse_policy(None).policy.settings(Session("alice", "", gpus=8), NOON) == SessionSettings()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pai_spawner.sessions.culler import Records, Remembered
-from pai_spawner.sessions.policy import Record
+from pai_spawner.sessions.policy import SessionRecord
 
 NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
 KEY = ("alice", "big")
@@ -17,16 +17,16 @@ KEY = ("alice", "big")
 
 def test_what_a_user_put_off_and_was_told_outlives_a_restart(tmp_path: Path) -> None:
     records = Records(tmp_path / "sessions.json")
-    records.set(KEY, Remembered("job-1", Record(kept=NOON, extensions=2, warned=NOON)))
+    records.set(KEY, Remembered("job-1", SessionRecord(kept=NOON, extensions=2, warned=NOON)))
     records.add_message(KEY, "job-1", 5, "root", "服务器将于 <18:00> 重启")
     again = Records(tmp_path / "sessions.json").of(KEY, "job-1")
-    assert again.record == Record(kept=NOON, extensions=2, warned=NOON)
+    assert again.record == SessionRecord(kept=NOON, extensions=2, warned=NOON)
     assert again.messages == ({"id": 1, "time": 5, "sender": "root", "text": "服务器将于 <18:00> 重启"},)
 
 
 def test_another_start_of_a_server_begins_anew(tmp_path: Path) -> None:
     records = Records(tmp_path / "sessions.json")
-    records.set(KEY, Remembered("job-1", Record(extensions=2)))
+    records.set(KEY, Remembered("job-1", SessionRecord(extensions=2)))
     assert records.of(KEY, "job-2") == Remembered("job-2")
     assert records.of(("bob", ""), "job-1") == Remembered("job-1")
 
@@ -65,5 +65,5 @@ def test_a_damaged_file_is_begun_anew_and_said(
     with caplog.at_level(logging.ERROR):
         records = Records(tmp_path / "sessions.json")
     assert "is begun anew" in caplog.text
-    records.set(KEY, Remembered("job", Record(extensions=1)))
+    records.set(KEY, Remembered("job", SessionRecord(extensions=1)))
     assert Records(tmp_path / "sessions.json").of(KEY, "job").record.extensions == 1

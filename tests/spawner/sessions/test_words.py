@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pai_spawner.sessions import words
-from pai_spawner.sessions.policy import Action, Cause, Decision, Settings, parse_hours
+from pai_spawner.sessions.policy import Action, Cause, Decision, SessionSettings, parse_hours
 
 START = datetime(2026, 11, 24, 8, tzinfo=UTC)
 NOW = START + timedelta(hours=2, minutes=30)
-SETTINGS = Settings(hours=(parse_hours("08:00-20:00"),))
+SETTINGS = SessionSettings(hours=(parse_hours("08:00-20:00"),))
 
 
 def decision(cause: Cause) -> Decision:

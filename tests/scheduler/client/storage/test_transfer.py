@@ -11,8 +11,8 @@ from pai_scheduler.client.storage.client import FilesError
 from pai_scheduler.client.storage.transfer import (
     FileOutcome,
     LocalFileError,
-    Tally,
     TransferProgress,
+    TransferTally,
     Trials,
     amount,
     fingerprint,
@@ -40,7 +40,7 @@ def test_only_parts_of_a_file_are_taken_for_such() -> None:
 
 async def test_progress_adds_up_what_moved_and_may_fall_back() -> None:
     told: list[TransferProgress] = []
-    tally = Tally(2, 30, told.append)
+    tally = TransferTally(2, 30, told.append)
     tally.at("a", 8)
     tally.at("b", 5)
     tally.at("a", 2)
@@ -54,7 +54,7 @@ async def test_progress_adds_up_what_moved_and_may_fall_back() -> None:
 
 
 async def test_what_is_wrong_with_one_file_stands_in_the_result_and_what_concerns_all_ends_it() -> None:
-    tally = Tally(3, 30, None)
+    tally = TransferTally(3, 30, None)
     for error in (FilesError(403, "AccessControlException", "never"), LocalFileError(msg("gone"))):
         await tally.count("a", "/a", 10, became("moved", error))
     assert [(left.path, left.in_locale("en")) for left in tally.result.left_out] == [

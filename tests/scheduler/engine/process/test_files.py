@@ -13,7 +13,7 @@ import pytest
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.logs.writer import TaskLogWriter
 from pai_scheduler.engine.process import folder_operations
-from pai_scheduler.engine.process.task_folder import LaunchSpec, Phase, TaskFolder
+from pai_scheduler.engine.process.task_folder import LaunchSpec, TaskFolder, TaskPhase
 
 SPEC: LaunchSpec = {"argv": ["/bin/true"], "env": {}, "groups": [], "memory_mb": 100}
 
@@ -30,7 +30,7 @@ def ended(tmp_path: Path) -> Path:
 
 
 def test_there_is_nothing_to_see_where_nothing_was_done(folder: TaskFolder) -> None:
-    assert folder_operations.look(folder) == (Phase.NOTHING, {}, False)
+    assert folder_operations.look(folder) == (TaskPhase.NOTHING, {}, False)
     assert not folder.path.exists()
 
 
@@ -51,7 +51,7 @@ def test_a_launched_task_whose_lock_is_free_is_lost(folder: TaskFolder) -> None:
     folder.take()
     folder.note({"pid": 7, "started": 1}, durably=False)
     seen = folder_operations.look(folder)
-    assert seen.phase is Phase.ENDED
+    assert seen.phase is TaskPhase.ENDED
     assert (seen.record["pid"], seen.record["cause"]) == (7, "lost")
     assert folder_operations.look(folder) == seen
 
@@ -61,7 +61,7 @@ def test_an_end_that_a_killed_supervisor_wrote_last_counts(folder: TaskFolder) -
     folder.take()
     folder.note({"ended": 5, "cause": "exited", "exit_code": 4}, durably=False)
     assert folder_operations.look(folder) == (
-        Phase.ENDED,
+        TaskPhase.ENDED,
         {"ended": 5, "cause": "exited", "exit_code": 4},
         False,
     )
@@ -70,7 +70,7 @@ def test_an_end_that_a_killed_supervisor_wrote_last_counts(folder: TaskFolder) -
 
 def test_what_is_killed_before_its_launch_is_not_prepared_any_more(folder: TaskFolder) -> None:
     killed = folder_operations.kill(folder, 10)
-    assert (killed.phase, killed.record["cause"]) == (Phase.ENDED, "killed")
+    assert (killed.phase, killed.record["cause"]) == (TaskPhase.ENDED, "killed")
     assert folder_operations.prepare(folder, SPEC, []) == killed
     assert not folder.take()
 

@@ -8,7 +8,7 @@ import pytest
 
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.engine.process.exit_reasons import cause_and_reason
-from pai_scheduler.engine.process.task_folder import Failure, Record
+from pai_scheduler.engine.process.task_folder import Failure, TaskRecord
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from pai_scheduler.engine.process.task_folder import Failure, Record
         ({"cause": "port-conflict", "failure": {"errno": 8080}}, EndCause.PORT_CONFLICT, "Port 8080"),
     ],
 )
-def test_an_end_has_its_sentence(record: Record, cause: EndCause, words: str) -> None:
+def test_an_end_has_its_sentence(record: TaskRecord, cause: EndCause, words: str) -> None:
     found, reason = cause_and_reason(record)
     assert found is cause
     assert words in str(reason)
@@ -62,7 +62,7 @@ def test_a_failed_start_has_its_sentence(failure: Failure, cause: EndCause, word
 
 
 def test_a_supervisor_that_failed_says_why() -> None:
-    record: Record = {
+    record: TaskRecord = {
         "cause": "lost",
         "failure": {"kind": "internal", "detail": "Traceback\nOSError: broken"},
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.process import procfs
-from pai_scheduler.engine.process.task_folder import Phase, Record, TaskFolder
+from pai_scheduler.engine.process.task_folder import TaskFolder, TaskPhase, TaskRecord
 from pai_scheduler.engine.protocol import EndCause, Ended, Started
 from tests.scheduler.engine.conformance import FOREVER, Reopen
 from tests.scheduler.engine.lab import (
@@ -224,7 +224,7 @@ async def test_a_start_looks_at_no_task_that_was_released(
     looked: list[str] = []
     read = TaskFolder.read
 
-    def counted(folder: TaskFolder) -> tuple[Phase, Record]:
+    def counted(folder: TaskFolder) -> tuple[TaskPhase, TaskRecord]:
         looked.append(folder.path.name)
         return read(folder)
 

@@ -10,7 +10,7 @@ import pytest
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.process import folder_operations, task_folder
 from pai_scheduler.engine.process.engine import ProcessEngine
-from pai_scheduler.engine.process.task_folder import LaunchSpec, Phase, SpareFolders, TaskFolder
+from pai_scheduler.engine.process.task_folder import LaunchSpec, SpareFolders, TaskFolder, TaskPhase
 from tests.scheduler.engine.lab import Lab, eventually
 
 SPEC: LaunchSpec = {"argv": ["/bin/true"], "env": {}, "groups": [], "memory_mb": 100}
@@ -39,8 +39,8 @@ def test_a_task_in_one_of_them_is_prepared_without_another_file(
     spare.fill()
     spare.give(folder.path)
     made = inodes(folder.path)
-    assert folder.read() == (Phase.NOTHING, {})
-    assert folder_operations.prepare(folder, SPEC, []).phase is Phase.PREPARED
+    assert folder.read() == (TaskPhase.NOTHING, {})
+    assert folder_operations.prepare(folder, SPEC, []).phase is TaskPhase.PREPARED
     assert inodes(folder.path) == made
     assert folder.launch_spec() == SPEC
     assert folder.take()
@@ -102,7 +102,7 @@ def test_one_that_another_service_has_removed_is_no_error(
     spare.fill()
     SpareFolders(tmp_path / "spare", 2).open()
     spare.give(folder.path)
-    assert folder_operations.prepare(folder, SPEC, []).phase is Phase.PREPARED
+    assert folder_operations.prepare(folder, SPEC, []).phase is TaskPhase.PREPARED
 
 
 def test_a_full_disk_leaves_no_half_of_one(

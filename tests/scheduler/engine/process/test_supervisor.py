@@ -15,7 +15,7 @@ from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.process import spawner as spawner_module
 from pai_scheduler.engine.process.folder_operations import look
 from pai_scheduler.engine.process.spawner import Spawner
-from pai_scheduler.engine.process.task_folder import LaunchSpec, Phase, Record, TaskFolder
+from pai_scheduler.engine.process.task_folder import LaunchSpec, TaskFolder, TaskPhase, TaskRecord
 from pai_scheduler.engine.protocol import EngineError
 from tests.scheduler.engine.lab import eventually
 
@@ -35,10 +35,10 @@ def folder(tmp_path: Path) -> TaskFolder:
     return TaskFolder(tmp_path / "task")
 
 
-async def run(spawner: Spawner, folder: TaskFolder) -> Record:
+async def run(spawner: Spawner, folder: TaskFolder) -> TaskRecord:
     """Have the task supervised, and return how it ended."""
     await spawner.request(folder.path.name)
-    await eventually(lambda: look(folder).phase is Phase.ENDED, "the task ends")
+    await eventually(lambda: look(folder).phase is TaskPhase.ENDED, "the task ends")
     return look(folder).record
 
 
@@ -67,7 +67,7 @@ async def test_a_supervisor_waits_for_a_lock_that_somebody_holds_for_a_moment(
     assert lock is not None
     await spawner.request("task")
     await asyncio.sleep(0.1)
-    assert folder.read()[0] is Phase.PREPARED
+    assert folder.read()[0] is TaskPhase.PREPARED
     os.close(lock)
     assert (await run(spawner, folder))["exit_code"] == 0
 
@@ -150,7 +150,7 @@ supervise(folder, folder / "doorbell")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert set(done.stdout.splitlines()) == {"[] b''"}
     phase, record = folder.read()
-    assert phase is Phase.ENDED
+    assert phase is TaskPhase.ENDED
     if disk == "broken":
         assert record["cause"] == "launch-failed"
         assert not TaskLog(folder.log).read("stdout")

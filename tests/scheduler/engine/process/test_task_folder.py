@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.process.task_folder import RECORD_SIZE, LaunchSpec, Phase, TaskFolder, ring
+from pai_scheduler.engine.process.task_folder import RECORD_SIZE, LaunchSpec, TaskFolder, TaskPhase, ring
 
 SPEC: LaunchSpec = {"argv": ["/bin/true"], "env": {"A": "你好"}, "groups": [], "memory_mb": 100}
 
@@ -21,17 +21,17 @@ def folder(tmp_path: Path) -> TaskFolder:
 
 
 def test_a_task_goes_from_nothing_to_its_end(folder: TaskFolder) -> None:
-    assert folder.read() == (Phase.NOTHING, {})
+    assert folder.read() == (TaskPhase.NOTHING, {})
     folder.prepare(SPEC)
-    assert folder.read() == (Phase.PREPARED, {})
+    assert folder.read() == (TaskPhase.PREPARED, {})
     assert folder.launch_spec() == SPEC
     assert folder.take()
-    assert folder.read() == (Phase.LAUNCHED, {})
+    assert folder.read() == (TaskPhase.LAUNCHED, {})
     folder.note({"pid": 7, "started": 1}, durably=False)
-    assert folder.read() == (Phase.LAUNCHED, {"pid": 7, "started": 1})
+    assert folder.read() == (TaskPhase.LAUNCHED, {"pid": 7, "started": 1})
     folder.finish({"pid": 7, "started": 1, "ended": 2, "cause": "exited", "exit_code": 3})
     phase, record = folder.read()
-    assert (phase, record["exit_code"]) == (Phase.ENDED, 3)
+    assert (phase, record["exit_code"]) == (TaskPhase.ENDED, 3)
 
 
 def test_a_task_is_taken_once(folder: TaskFolder) -> None:
@@ -43,7 +43,7 @@ def test_a_task_is_taken_once(folder: TaskFolder) -> None:
 
 def test_a_task_that_was_never_prepared_can_be_over_and_is_not_taken_then(folder: TaskFolder) -> None:
     folder.finish({"ended": 1, "cause": "killed", "exit_code": None})
-    assert folder.read()[0] is Phase.ENDED
+    assert folder.read()[0] is TaskPhase.ENDED
     assert not folder.take()
 
 
@@ -67,13 +67,13 @@ def test_the_space_for_the_end_is_taken_before_the_start(folder: TaskFolder) -> 
 @pytest.mark.parametrize("content", [b"", b"\0" * RECORD_SIZE, b'{"pid": 1, "sta'])
 def test_a_spoilt_record_is_no_record(folder: TaskFolder, content: bytes) -> None:
     (folder.path / "launched").write_bytes(content)
-    assert folder.read() == (Phase.LAUNCHED, {})
+    assert folder.read() == (TaskPhase.LAUNCHED, {})
 
 
 def test_a_spoilt_end_is_a_lost_task(folder: TaskFolder) -> None:
     (folder.path / "exit.json").write_bytes(b"\0" * RECORD_SIZE)
     phase, record = folder.read()
-    assert (phase, record["cause"], record["exit_code"]) == (Phase.ENDED, "lost", None)
+    assert (phase, record["cause"], record["exit_code"]) == (TaskPhase.ENDED, "lost", None)
 
 
 def test_the_lock_is_one_holders_until_it_is_closed(folder: TaskFolder) -> None:

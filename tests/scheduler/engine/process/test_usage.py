@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.hardware import GpuMeter, GpuUse
-from pai_scheduler.engine.process.task_folder import LaunchSpec, Record, TaskFolder
+from pai_scheduler.engine.process.task_folder import LaunchSpec, TaskFolder, TaskRecord
 from pai_scheduler.engine.process.usage import TaskUsage
 
 
@@ -43,7 +43,7 @@ os.wait()
 
 
 @pytest.fixture
-def record() -> Iterator[Record]:
+def record() -> Iterator[TaskRecord]:
     """Run a task that computes, of which nothing ends between two measurements."""
     command = [sys.executable, "-c", SUPERVISOR]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supervisor:
@@ -52,7 +52,7 @@ def record() -> Iterator[Record]:
         yield {"supervisor": supervisor.pid, "pid": pid, "started": int(time.time() * 1000) - 10_000}
 
 
-def test_disk_and_gpus_are_part_of_it(folder: TaskFolder, record: Record) -> None:
+def test_disk_and_gpus_are_part_of_it(folder: TaskFolder, record: TaskRecord) -> None:
     spec: LaunchSpec = {
         "argv": [],
         "env": {},
@@ -71,7 +71,7 @@ def test_disk_and_gpus_are_part_of_it(folder: TaskFolder, record: Record) -> Non
     assert task.measure(record).disk_mb == 5
 
 
-def test_without_cgroups_the_processes_are_counted(folder: TaskFolder, record: Record) -> None:
+def test_without_cgroups_the_processes_are_counted(folder: TaskFolder, record: TaskRecord) -> None:
     task = TaskUsage(folder, TwoGpus())
     assert task.storage_gb is None
     usage = task.measure(record)

@@ -16,13 +16,13 @@ from pai_scheduler.engine.swarm import agent_deployment
 from pai_scheduler.engine.swarm.agent_deployment import (
     DOCKER_SOCKET,
     SERVICE,
-    Outcome,
-    Program,
+    NodeProgram,
+    ProgramOutcome,
     agents_plan,
     run_everywhere,
 )
 
-PROGRAM = Program(
+PROGRAM = NodeProgram(
     "registry.lab/agent:1", "pai_scheduler.engine.agent.pull", {"NAME": "{service} on {{.Node.ID}}"}
 )
 
@@ -115,9 +115,9 @@ def test_it_is_looked_until_the_caller_has_what_is_wanted_and_nothing_is_left_th
     swarm = PlayedSwarm(
         [task("1", "starting")], [task("1", "running")], [task("1", "complete", message="finished")]
     )
-    seen: list[Outcome] = []
+    seen: list[ProgramOutcome] = []
 
-    def is_over(outcome: Outcome) -> bool:
+    def is_over(outcome: ProgramOutcome) -> bool:
         seen.append(outcome)
         return bool(outcome.failures)
 
@@ -200,7 +200,7 @@ def test_the_address_of_a_program_is_the_one_in_the_network_of_all_programs() ->
 
 def test_where_the_service_cannot_be_made_its_network_and_its_secret_go() -> None:
     swarm = PlayedSwarm(create_fails=True)
-    program = Program("image", "module", connected=True, secret=b"of the lab")
+    program = NodeProgram("image", "module", connected=True, secret=b"of the lab")
     with pytest.raises(APIError):
         run_everywhere(swarm.client, program, lambda _: True, seconds=60)
     assert swarm.left() == []

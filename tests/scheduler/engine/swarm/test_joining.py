@@ -11,7 +11,7 @@ from docker import DockerClient
 from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.engine.swarm.agent_deployment import SERVICE
 from pai_scheduler.engine.swarm.connection import ENDS
-from pai_scheduler.engine.swarm.engine import Member, join_command, members, why_agents_end
+from pai_scheduler.engine.swarm.engine import SwarmMember, join_command, members, why_agents_end
 
 OWN = {"NodeID": "me", "Addr": "192.0.2.1:2377"}
 OTHER = {"NodeID": "other", "Addr": "192.0.2.9:2377"}
@@ -91,8 +91,8 @@ def test_a_machine_works_when_swarm_hears_it_and_its_newest_agent_runs() -> None
     manager.has_task("1", "2026-11-22T10:00:01Z", "failed", "no such image")
     manager.has_task("2", "2026-11-22T10:00:01Z", "running")
     assert members(manager.client) == {
-        "1": Member("1", "node-1", "192.0.2.1", ready=True, agent="running", why=""),
-        "2": Member("2", "node-2", "192.0.2.2", ready=False, agent="running", why=""),
+        "1": SwarmMember("1", "node-1", "192.0.2.1", ready=True, agent="running", why=""),
+        "2": SwarmMember("2", "node-2", "192.0.2.2", ready=False, agent="running", why=""),
     }
     assert [member.works for member in members(manager.client).values()] == [True, False]
 

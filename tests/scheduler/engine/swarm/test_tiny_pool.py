@@ -17,7 +17,7 @@ import pytest
 from pai_scheduler.engine.docker import network_pool
 from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.docker.network_pool import SpareNetworks
-from pai_scheduler.engine.protocol import EngineError, Gang, Member
+from pai_scheduler.engine.protocol import EngineError, Gang, GangMember
 from pai_scheduler.engine.swarm.networks import NetworkHolders, OverlayNetworks
 from pai_scheduler.job.task import TaskRef
 
@@ -99,7 +99,7 @@ async def networks(manager: Manager, tmp_path: Path) -> AsyncIterator[Networks]:
 
 def gang(job: str, tasks: int) -> Gang:
     nodes = ("node-a", "node-b")
-    members = (Member(TaskRef(job, 0, "w", n), nodes[n % 2], {}) for n in range(tasks))
+    members = (GangMember(TaskRef(job, 0, "w", n), nodes[n % 2], {}) for n in range(tasks))
     return Gang(job, 0, tuple(members))
 
 

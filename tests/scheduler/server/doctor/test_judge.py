@@ -9,7 +9,7 @@ import pytest
 
 from pai_scheduler.i18n import msg
 from pai_scheduler.server.doctor import checks
-from pai_scheduler.server.doctor.finding import Finding, Verdict, good, lines, wrong
+from pai_scheduler.server.doctor.finding import Finding, Severity, good, lines, wrong
 from pai_scheduler.server.doctor.node_probe import MOST_PEERS, MachineReport, NodeReport, PeerReport
 
 MACHINE = MachineReport("24.0.7", 500.0, 1000.0, gpus_on_bus=0, gpu_driver="", gpu_runtime=False)
@@ -17,7 +17,7 @@ NAMES = {"1": "node-a", "2": "node-b", "3": "node-c"}
 ADDRESSES = {"1": "10.0.1.3", "2": "10.0.1.4", "3": "10.0.1.5"}
 
 
-def gpus(**changes: Any) -> tuple[Verdict, str, str]:
+def gpus(**changes: Any) -> tuple[Severity, str, str]:
     """Return what is found of the GPUs of a machine, and the advice."""
     *_, found = checks.of_machine(msgspec.structs.replace(MACHINE, **changes))
     return found.verdict, str(found.text), str(found.advice or "")
@@ -34,7 +34,7 @@ def reached(node: str, **changes: Any) -> PeerReport:
 
 
 def test_a_machine_without_gpus_is_no_error() -> None:
-    assert gpus() == (Verdict.NOTE, "There is no GPU of NVIDIA's in it.", "")
+    assert gpus() == (Severity.NOTE, "There is no GPU of NVIDIA's in it.", "")
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_gpus_that_containers_do_not_get_are_said_with_what_to_do(
     found: dict[str, Any], text: str, advice: str
 ) -> None:
     verdict, said, what_to_do = gpus(**found)
-    assert verdict is Verdict.WRONG
+    assert verdict is Severity.WRONG
     assert text in said
     assert advice in what_to_do
 
 
 def test_gpus_are_counted_by_type() -> None:
     seen = gpus(gpus_on_bus=3, gpu_driver="550", gpu_runtime=True, gpus=("A100", "T4", "A100"))
-    assert seen == (Verdict.GOOD, "Containers see 2 × A100, 1 × T4.", "")
+    assert seen == (Severity.GOOD, "Containers see 2 × A100, 1 × T4.", "")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_disk_needs_room_for_an_image_and_a_twentieth_of_it(free: int, total: 
 def test_all_ways_that_are_good_are_one_sentence() -> None:
     (found,) = ways(reached("2"), reached("3"))
     assert (found.verdict, str(found.text)) == (
-        Verdict.GOOD,
+        Severity.GOOD,
         "The networks of jobs reach node-b, node-c, with large packets too.",
     )
 
@@ -101,7 +101,7 @@ def test_each_kind_of_broken_way_names_the_ports_to_open() -> None:
         "Small packets reach node-b, large ones do not.",
         True,
     )
-    assert {unknown.verdict, deaf.verdict, small.verdict} == {Verdict.WRONG}
+    assert {unknown.verdict, deaf.verdict, small.verdict} == {Severity.WRONG}
 
 
 def test_a_node_that_was_not_among_those_asked_is_not_called_unknown() -> None:
@@ -109,7 +109,7 @@ def test_a_node_that_was_not_among_those_asked_is_not_called_unknown() -> None:
     addresses = {node: f"10.0.2.{node}" for node in ids}
     asked = tuple(PeerReport(addresses[node], reached=True, bulk=True) for node in ids[1 : MOST_PEERS + 1])
     (found,) = checks.of_ways(NodeReport("0", MACHINE, asked), addresses, {node: f"n{node}" for node in ids})
-    assert found.verdict is Verdict.GOOD
+    assert found.verdict is Severity.GOOD
     assert "n32," in str(found.text)
     assert "n33" not in str(found.text)
 
@@ -118,21 +118,21 @@ def test_a_node_that_was_not_among_those_asked_is_not_called_unknown() -> None:
     ("ahead", "verdict", "text"),
     [
         (1.0, None, ""),
-        (60.0, Verdict.NOTE, "Its clock is 60 s ahead."),
-        (-60.0, Verdict.NOTE, "Its clock is 60 s behind."),
-        (86_400.0, Verdict.WRONG, "Its clock is 86400 s ahead."),
+        (60.0, Severity.NOTE, "Its clock is 60 s ahead."),
+        (-60.0, Severity.NOTE, "Its clock is 60 s behind."),
+        (86_400.0, Severity.WRONG, "Its clock is 86400 s ahead."),
     ],
 )
-def test_a_clock_may_be_a_little_wrong(ahead: float, verdict: Verdict | None, text: str) -> None:
+def test_a_clock_may_be_a_little_wrong(ahead: float, verdict: Severity | None, text: str) -> None:
     found = checks.of_clock(ahead)
     assert (found and found.verdict, str(found.text) if found else "") == (verdict, text)
 
 
 def test_an_image_that_its_registry_lacks_is_noted() -> None:
-    assert checks.of_registry(MACHINE, "lab:5000/pai/agent:1").verdict is Verdict.GOOD
+    assert checks.of_registry(MACHINE, "lab:5000/pai/agent:1").verdict is Severity.GOOD
     lacking = msgspec.structs.replace(MACHINE, registry_error="connection refused")
     found = checks.of_registry(lacking, "lab:5000/pai/agent:1")
-    assert (found.verdict, "lab:5000" in str(found.advice)) == (Verdict.NOTE, True)
+    assert (found.verdict, "lab:5000" in str(found.advice)) == (Severity.NOTE, True)
 
 
 def test_findings_stand_below_their_place_and_advice_below_its_finding() -> None:

@@ -12,9 +12,9 @@ from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.workers.file_server.messages import (
     Answered,
+    FileServerSettings,
     Report,
     Sent,
-    Settings,
     read_report,
     report_line,
 )
@@ -42,7 +42,7 @@ def test_a_report_is_a_line_that_says_the_same(report: Report) -> None:
 
 
 def test_settings_are_a_line_that_says_the_same() -> None:
-    settings = Settings(
+    settings = FileServerSettings(
         "http://name:9870", "/data/storage", "pai", True, "/services/pai/", True, "debug", "json"
     )
-    assert Settings.from_line(settings.to_line()) == settings
+    assert FileServerSettings.from_line(settings.to_line()) == settings

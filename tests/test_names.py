@@ -1,0 +1,48 @@
+"""One meaning a word: modules begin with what they are, and no public class has the name of another."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_QUESTION = re.compile(r"(What|Who|How|Why|Where|Which|Whether|When)\b")
+
+#: Names that two classes have, and why.
+TWICE = {
+    "Client": "a notebook run's client of its kernel is inside a program that runs alone",
+    "FileStatus": "Hadoop's name for it, and what a storage says of a file",
+    "JobEvent": "an event of a job, and its JSON",
+    "Submitted": "the core's event, and the answer to a submit",
+    "Task": "`pai_scheduler.distributed.launch` runs alone",
+}
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Read all modules, by their paths."""
+    return {
+        str(file.relative_to(ROOT)): ast.parse(file.read_text(encoding="utf-8"))
+        for package in ("pai_scheduler", "pai_spawner", "pai_labextension")
+        for file in (ROOT / package).rglob("*.py")
+        if "node_modules" not in file.parts
+    }
+
+
+def test_no_module_begins_with_a_question_word() -> None:
+    assert len(modules()) > 300
+    assert [path for path, tree in modules().items() if _QUESTION.match(ast.get_docstring(tree) or "")] == []
+
+
+def test_no_public_class_has_the_name_of_another_but_for_a_reason() -> None:
+    places = defaultdict(list)
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(path)
+    twice = {name: paths for name, paths in places.items() if len(paths) > 1}
+    assert {name: paths for name, paths in twice.items() if name not in TWICE} == {}
+    assert set(TWICE) == set(twice)
