@@ -29,7 +29,7 @@ Route = tuple[str, type[RequestHandler], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class RouteSettings:
-    """What the routes of every part are made from; `root_dir`: the file browser's folder."""
+    """Settings for the routes of every part; `root_dir`: the file browser's folder."""
 
     api_url: str
     token: str

@@ -20,7 +20,7 @@ _MS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ClockMark:
-    """What time it was (ms since the epoch) so long (ms) after a machine's boot; each has its own name."""
+    """Time (ms since the epoch) at an uptime (ms since the boot); each boot has its own name."""
 
     boot: str
     uptime: int

@@ -9,7 +9,7 @@ from pai_scheduler.cluster.definition import VirtualCluster
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: a user of the Hub or of the tokens file, or a service that acts for users."""
+    """Caller of a request: a user of the Hub or of the tokens file, or a service that acts for users."""
 
     name: str
     admin: bool = False

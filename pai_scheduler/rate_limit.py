@@ -86,7 +86,7 @@ class PerAddressLimit:
 
 
 class GuessThrottle:
-    """What one process remembers of those who showed tokens. `now`: seconds, ever rising."""
+    """Throttle for token guessing, with the state of one process. `now`: seconds, ever rising."""
 
     def __init__(
         self,

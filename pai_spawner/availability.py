@@ -141,7 +141,7 @@ class VirtualClusterSupply:
 
 @dataclass(frozen=True, slots=True)
 class MachineSupply:
-    """What one machine has free: memory in MB; `gpus`: (type, free, total).
+    """Free resources of one node: memory in MB; `gpus`: (type, free, total).
 
     `state`: as of `NodeInfo`, or CLOSED where an administrator has closed a ready one.
     """

@@ -11,7 +11,7 @@ PACKAGE = "pai_spawner"
 
 
 class Translated(Message):
-    """What an administrator wrote, in one language or several: `template` in English or in the first.
+    """A text by an administrator, in one language or several: `template` in English or in the first.
 
     `values`: the text by locale; empty: there is one for everybody.
     """

@@ -121,7 +121,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class FieldChoice:
-    """What one field may be. `values`: these; None: anything from `least` to `most` (0: no limit).
+    """The allowed values of one field. `values`: these; None: anything from `least` to `most` (0: no limit).
 
     A text that is not among `values` is allowed where it has the form of one of `patterns` as a whole.
     """
@@ -165,7 +165,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one person may choose. `image_names`: how images are called in the form."""
+    """The profiles open to one user. `image_names`: display names of images in the form."""
 
     profiles: tuple[Profile, ...]
     image_names: Mapping[str, str] = field(default_factory=dict)
@@ -182,7 +182,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class OptionProblem:
-    """What is wrong with one option, in a sentence."""
+    """A validation error of one option, in a sentence."""
 
     option: str
     message: Message

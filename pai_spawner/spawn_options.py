@@ -74,7 +74,7 @@ _NAME_OF_A_QUESTION = "notebook"
 
 
 class Choosing(SpawnerSettings):
-    """What a `PAISpawner` does until its server's job is submitted."""
+    """The part of `PAISpawner` up to the submission of its server's job."""
 
     #: what was chosen and refused, to be shown again; on the user's default server, whose form the Hub shows
     rejected: Mapping[str, Any] | None = None

@@ -74,7 +74,7 @@ QUEUED, PLACED, PULLED, RUNNING, SERVING, LISTENING = 5, 15, 60, 70, 80, 95
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where the Hub's proxy reaches a server. `tunnel`: something listens there on the server's behalf."""
+    """The server address for the Hub's proxy. `tunnel`: something listens there on the server's behalf."""
 
     ip: str
     port: int
@@ -313,7 +313,7 @@ _MOST_BYTES, _MOST_CHARACTERS = 64 * 1024, 8000
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """What a service does, as its server tells; `lacking`: that knows of none.
+    """The state of a service, as reported by its server; `lacking`: the server knows of no service.
 
     `exit_code`: negative for a signal; None: it has none. `reason`: why it could not be started at all;
     `log`: the last lines that it wrote.

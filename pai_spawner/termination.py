@@ -63,7 +63,7 @@ _ON_PURPOSE = (End.STOPPED, End.SESSION_ENDED, End.TIME_LIMIT)
 
 @dataclass(frozen=True, slots=True)
 class ServerEnd:
-    """How a server ended. `time`: ms since the epoch; `memory_mb`: what it had, 0 where that is not known.
+    """The end of a server. `time`: ms since the epoch; `memory_mb`: its memory, 0 where that is not known.
 
     `why`: what the scheduler says of it, a sentence for each language; `log`: the last lines of its log.
     """
@@ -245,7 +245,7 @@ async def _memory_mb(client: Client, user: str, job: str) -> int:
 
 
 class ServerNotStarted(SpawnException):  # type: ignore[misc]  # jupyterhub has no types
-    """Why a server does not start, in the person's own language, with the last lines of its log beside it."""
+    """The reason that a server does not start, in the user's language, with the last lines of its log."""
 
     def __init__(self, message: str, *, reason: str, log: str = "", status_code: int = 400) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""One meaning a word: modules begin with what they are, and no public class has the name of another."""
+"""One meaning a word: docstrings begin with what a thing is, and no public class has the name of another."""
 
 from __future__ import annotations
 
@@ -32,9 +32,21 @@ def modules() -> dict[str, ast.Module]:
     }
 
 
-def test_no_module_begins_with_a_question_word() -> None:
+#: What these say of their fields is published: in the OpenAPI document, and as types of the front end.
+_PUBLISHED = ("pai_scheduler/rest/", "pai_labextension/models.py")
+
+
+def test_no_docstring_begins_with_a_question_word() -> None:
     assert len(modules()) > 300
-    assert [path for path, tree in modules().items() if _QUESTION.match(ast.get_docstring(tree) or "")] == []
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
+    found = [
+        f"{path}: {text.splitlines()[0]}"
+        for path, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, kinds) and (text := ast.get_docstring(node)) and _QUESTION.match(text)
+        if isinstance(node, ast.Module) or not path.startswith(_PUBLISHED)
+    ]
+    assert found == []
 
 
 def test_no_public_class_has_the_name_of_another_but_for_a_reason() -> None:

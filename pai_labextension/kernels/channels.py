@@ -81,7 +81,7 @@ class RunnerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunnerState:
-    """What the runner says of the kernel. `connection` empty: none was started; `code` None: it runs.
+    """Kernel state as reported by the runner. `connection` empty: none was started; `code` None: it runs.
 
     `idle`: seconds since it was used; `limit`: seconds after which it then ends, 0: never.
     """

@@ -96,7 +96,7 @@ exec {python} -I -S "$folder/runner.py" attach "$folder"
 
 @dataclass(frozen=True, slots=True)
 class KernelDemand:
-    """What a kernel asks for. Memory in MB; `idle_seconds`: after so long without use it ends; 0: never."""
+    """Demand of a kernel. Memory in MB; `idle_seconds`: after so long without use it ends; 0: never."""
 
     image: str
     gpus: int
@@ -112,7 +112,7 @@ class KernelDemand:
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord:
-    """What a kernel's job says of it, so that a notebook server that starts anew knows it again.
+    """Record of a kernel in its job, by which a restarted notebook server recognizes it.
 
     `server`: which server it belongs to; `spec`: the name of its kernelspec; `path`: of the notebook when it
     was started, below the server's root.
@@ -217,7 +217,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 @dataclass(frozen=True, slots=True)
 class KernelEnd:
-    """Why nothing of a kernel's job runs any more; `log`: the last lines that its task wrote."""
+    """Reason that a kernel's job has no running task any more; `log`: the last lines that its task wrote."""
 
     message: Message
     log: str = ""

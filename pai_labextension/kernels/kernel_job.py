@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class KernelPhase(StrEnum):
-    """Where a kernel is."""
+    """Lifecycle phase of a kernel."""
 
     WAITING = "waiting"
     STARTING = "starting"
@@ -43,7 +43,7 @@ class KernelPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KernelProgress:
-    """What a person is told of a kernel: `reason` why it is not running, or why it died the last time."""
+    """Status of a kernel for the user: `reason` why it is not running, or why it died the last time."""
 
     phase: KernelPhase
     reason: Message | str = ""
@@ -174,7 +174,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KernelStart:
-    """What is to be started in the task: the command with `{connection_file}` in it, and where."""
+    """Process to start in the task: the command with `{connection_file}` in it, and its working directory."""
 
     argv: Sequence[str]
     env: Mapping[str, str]

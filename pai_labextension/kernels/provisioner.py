@@ -65,7 +65,7 @@ class PAIProvisioner(KernelProvisionerBase):
 
     @property
     def settings(self) -> PAIKernels:
-        """What is set for all kernels."""
+        """Return the settings of all kernels."""
         if self._settings is None:
             manager = getattr(self.parent, "parent", None)
             self._settings = getattr(manager, "pai_settings", None) or PAIKernels(parent=self)

@@ -45,7 +45,7 @@ MOST_BYTES = 8 * 2**20
 
 
 class Activity:
-    """Whether the kernel is at work, and since when not, by what it publishes. Times: `time.monotonic`."""
+    """Busy state and last activity of the kernel, from its IOPub messages. Times: `time.monotonic`."""
 
     def __init__(self, now: float) -> None:
         self.busy = False

@@ -75,7 +75,7 @@ class PAIKernels(LoggingConfigurable):
 
     @property
     def api_url(self) -> str:
-        """Where the scheduler is: as the server extension has it."""
+        """Return the scheduler's address, as the server extension has it."""
         return self._of_the_extension("api_url") or os.environ.get("PAI_API_URL") or DEFAULT_URL
 
     @property

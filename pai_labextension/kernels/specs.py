@@ -44,7 +44,7 @@ class JobKernelSpecs(KernelSpecManager):
 
     @property
     def settings(self) -> PAIKernels:
-        """What is set for kernels that are jobs."""
+        """Return the settings of kernels that are jobs."""
         if self._settings is None:
             self._settings = PAIKernels(parent=self)
         return self._settings

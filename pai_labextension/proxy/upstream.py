@@ -51,7 +51,7 @@ class ParameterError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """Where a request goes, encoded; `path` is what is below the scheduler's address.
+    """Target of a request, encoded; `path` is what is below the scheduler's address.
 
     `follows`: the answer has no end; `slow`: there may be much to do before it begins.
     """
@@ -188,7 +188,7 @@ CONTENTS = frozenset({"OPEN", "ARCHIVE"})
 
 @dataclass(frozen=True, slots=True)
 class StorageTarget(RequestTarget):
-    """Where a request to the storage goes; `name` is the file's own, empty for the root."""
+    """Target of a request to the storage; `name` is the file's own, empty for the root."""
 
     operation: str = ""
     name: str = ""

@@ -38,7 +38,7 @@ class CodeRefusedError(Exception):
 
 
 class SubmitRequest(msgspec.Struct, frozen=True, rename={"generate_name": "generateName"}):
-    """What is to be submitted, as the front end sends it; None: as the folder's settings say.
+    """Submit request, as the front end sends it; None: as the folder's settings say.
 
     `path`: a job file, beside which its code is; with a `job`: the folder of its code.
     """

@@ -131,7 +131,7 @@ _SHELL = 'exec "$(command -v bash || echo sh)" {file} {arguments}\n'
 
 
 class FileKind(StrEnum):
-    """What a file is, by its name."""
+    """Kind of a file, determined by its name."""
 
     NOTEBOOK = "notebook"
     PYTHON = "python"
@@ -143,7 +143,7 @@ _KINDS = {".ipynb": FileKind.NOTEBOOK, ".py": FileKind.PYTHON, ".sh": FileKind.S
 
 @dataclass(frozen=True, slots=True)
 class RunDemand:
-    """What a run asks for. Memory in MB; `python`: the one in the image.
+    """Resources and parameters of a run. Memory in MB; `python`: the one in the image.
 
     `parameters` are a notebook's, as they were typed, `arguments` a script's, as a shell reads them.
     `results`: a folder of the storage, of one's own where no slash begins it. `own`: the person's packages,

@@ -39,7 +39,7 @@ _LONGEST = 64 * 2**20
 
 
 class RunSchedule(msgspec.Struct, frozen=True, rename="camel"):
-    """When a file is to run again and again: a cron expression, in a time zone."""
+    """Recurring schedule of a file: a cron expression, in a time zone."""
 
     cron: str
     time_zone: str
@@ -47,7 +47,7 @@ class RunSchedule(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RunRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """What is to run, as the front end sends it; None: as is usual."""
+    """Run request, as the front end sends it; None: the default."""
 
     path: str
     name: str | None = None
@@ -68,7 +68,7 @@ class RunRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class _Surroundings:
-    """What is known of the cluster, of this server and of its user."""
+    """Known state of the cluster, of this server and of its user."""
 
     own: OwnServer
     images: ImageHelp

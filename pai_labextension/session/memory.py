@@ -22,7 +22,7 @@ _MB = 2**20
 
 
 class OwnMemory(TypedDict):
-    """What is known of it: MB, and processes that the kernel of the operating system has ended for it."""
+    """Memory limit in MB, and the number of processes that the operating system killed for lack of memory."""
 
     limitMB: int | None
     killed: int | None
@@ -103,7 +103,7 @@ class KernelMemory:
 
     @property
     def limit_mb(self) -> int | None:
-        """What this server may use; None: as much as there is, or it is not known."""
+        """Return the memory limit of this server in MB; None: there is none, or it is not known."""
         return self._memory()["limitMB"]
 
     def lost(self, kernel_id: str) -> bool:

@@ -61,7 +61,7 @@ _NOT_THERE = 90
 
 @dataclass(frozen=True, slots=True)
 class ScriptResult:
-    """How a script ended, and what it said; `status` None: nobody knows."""
+    """Exit status and output of a script; `status` None: unknown."""
 
     status: int | None
     stdout: str

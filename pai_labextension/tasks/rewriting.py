@@ -82,7 +82,7 @@ _NOT_ANSWERED = _HOP_BY_HOP | frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PortPrefix:
-    """Where an application is. `prefix`: its path in the browser, without a slash at the end.
+    """Address of an application. `prefix`: its path in the browser, without a slash at the end.
 
     `origin`: the browser's (`https://hub.example`). `absolute`: the application knows its prefix.
     """

@@ -38,7 +38,7 @@ _PLACEHOLDER = re.compile(r"\{(port|unix_socket|base_url|prefix)\}")
 
 
 class ProgramPhase(StrEnum):
-    """What a program does. `FAILED`: it never answered; `ENDED`: it did."""
+    """Phase of a program. `FAILED`: it never answered; `ENDED`: it did."""
 
     STARTING = "starting"
     ANSWERS = "answers"
@@ -47,7 +47,7 @@ class ProgramPhase(StrEnum):
 
 
 class ProgramState(TypedDict):
-    """What a program does, as the spawner reads it.
+    """State of a program, as the spawner reads it.
 
     `exitCode`: None where there is none; negative: the signal that ended it. `reason`: why it could not be
     started at all; `log`: the last lines that it wrote.
@@ -63,7 +63,7 @@ class ProgramState(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to start. `words`: with placeholders; `prefix`: its address for browsers, with no `/` at its end.
+    """Command line. `words`: with placeholders; `prefix`: its address for browsers, with no `/` at its end.
 
     `keeps_prefix`: whether it gets paths with this prefix; `start_seconds`: how long it may take until it
     answers.

@@ -200,7 +200,7 @@ class ServiceHandler(NamedLocalProxyHandler):  # type: ignore[misc]  # jupyter-s
 
 
 class _ServiceProcess(ServerProcess):  # type: ignore[misc]  # jupyter-server-proxy has no types
-    """What `jupyter-server-proxy` makes routes of, and its tile in JupyterLab's launcher."""
+    """Source of the routes of `jupyter-server-proxy`, and of the tile in JupyterLab's launcher."""
 
     program = Instance(WebProgram)
 

@@ -19,7 +19,7 @@ MOST_LOOKS = 20
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """What the scheduler said is there and free."""
+    """Total and free resources, as reported by the scheduler."""
 
     virtual_clusters: Mapping[str, VirtualClusterInfo] = field(default_factory=dict)
     nodes: tuple[NodeInfo, ...] = ()

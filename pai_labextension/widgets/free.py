@@ -17,7 +17,7 @@ _READY = "READY"
 
 @dataclass(frozen=True, slots=True)
 class GpuCount:
-    """How many GPUs of a type there are, and how many nobody has."""
+    """Total and free GPUs of one type."""
 
     type: str
     free: int

@@ -18,7 +18,7 @@ _NO_LIMIT = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What stands beside and inside an input, and what it says when asked."""
+    """Title, default value and help text of an input."""
 
     title: str
     help: str

@@ -17,7 +17,7 @@ FIRST_RETRY, LONGEST_RETRY = 1.0, 30.0
 
 @dataclass(frozen=True, slots=True)
 class LogChoice:
-    """Which log: of which attempt, task and stream; `live`: the last attempt's, which may still grow."""
+    """Selected log, by attempt, task and stream; `live`: the last attempt's, which may still grow."""
 
     role: str
     index: int

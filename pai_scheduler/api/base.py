@@ -33,7 +33,7 @@ from .webhdfs.redirect_tickets import RedirectTickets
 
 @dataclass(frozen=True, slots=True)
 class HandlerContext:
-    """What the handlers work with. `prefix`: the path under which we are reached, a slash at both ends.
+    """Context of the handlers. `prefix`: the path under which we are reached, a slash at both ends.
 
     `monitoring_token` opens what Prometheus reads, without being anybody's. `openpai_compat`: clients of
     OpenPAI find what they knew where it was, and read it without a token.
@@ -213,7 +213,7 @@ _LARGEST_NUMBER = 2**63
 
 @dataclass(frozen=True, slots=True)
 class PageRequest(Generic[Position]):
-    """What a caller wants of a list: `limit` entries (None: all) after a position (None: from the start)."""
+    """Requested page of a list: `limit` entries (None: all) after a position (None: from the start)."""
 
     limit: int | None
     after: Position | None

@@ -41,7 +41,7 @@ _TURN_SECONDS, _SILENCE_SECONDS = 0.15, 10.0
 
 @dataclass(slots=True)
 class _Reading:
-    """How far an answer has come. `gap`: what was removed of the log, and `notice` what is said instead."""
+    """Progress of a log response. `gap`: what was removed of the log, and `notice` what is said instead."""
 
     log: TaskLog
     stream: str

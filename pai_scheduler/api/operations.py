@@ -24,7 +24,7 @@ _PATTERNS = {"index": "[0-9]{1,9}", "port": "[0-9]{1,5}", "stream": "stdout|stde
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What stands in an address, a query or a header. `default`: what is meant where it is absent."""
+    """Path, query or header parameter. `default`: what is meant where it is absent."""
 
     name: str
     place: Literal["path", "query", "header"]
@@ -116,7 +116,7 @@ NEXT_PAGE = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is answered where all goes well: JSON of a `model`, or `others` by media type."""
+    """Successful response: JSON of a `model`, or `others` by media type."""
 
     description: str
     model: Model = None
@@ -126,7 +126,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class DocumentedRefusal:
-    """Why a call may be refused. `shared`: many calls are, so the document has it once, under this name."""
+    """Error response to a call. `shared`: many have it, so the document has it once, under this name."""
 
     status: int
     codes: Sequence[str]
@@ -210,7 +210,7 @@ _UNAVAILABLE = _shared(
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is sent along: JSON, or a form, which is the same unless `form` says otherwise."""
+    """Request body: JSON, or a form, which is the same unless `form` says otherwise."""
 
     model: Model
     form: Schema | None = None

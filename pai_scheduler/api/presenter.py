@@ -28,7 +28,7 @@ class _Planned(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What is to come of a job, as it is known now.
+    """Current forecast for a job.
 
     `starts_within`: seconds, an estimate; `latest_end`: ms since the epoch; None: not known, or not so.
     """

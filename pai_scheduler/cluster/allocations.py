@@ -295,7 +295,7 @@ class _VirtualCluster:
 
 
 class Borrowing:
-    """Who borrows, by virtual cluster. Told of each job that holds something and is not being stopped."""
+    """Borrowing jobs by virtual cluster. Told of each job that holds something and is not being stopped."""
 
     def __init__(self) -> None:
         self._clusters: dict[str, _VirtualCluster] = {}

@@ -17,7 +17,7 @@ from .resources import Demand
 
 
 class TaskKind(NamedTuple):
-    """What equal tasks need each; `gpu_type` None: any, but all of one type."""
+    """Demand of each of several equal tasks; `gpu_type` None: any, but all of one type."""
 
     cpus: int
     memory_mb: int
@@ -202,7 +202,7 @@ Place = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """What is free on one node: memory in MB, storage in GB, GPUs by type."""
+    """Free resources of one node: memory in MB, storage in GB, GPUs by type."""
 
     node: str
     cpus: int
@@ -212,7 +212,7 @@ class NodeRoom:
 
 
 class NoArrangement(Enum):
-    """Why there is no arrangement to give."""
+    """Reason that no arrangement is available."""
 
     IMPOSSIBLE = "proven not to exist"
     UNKNOWN = "not found within the budget"

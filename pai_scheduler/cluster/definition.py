@@ -91,7 +91,7 @@ class LeastAttained:
 
 @dataclass(frozen=True, slots=True)
 class ShortestRemaining:
-    """Who needs least GPU time to its end comes first, and stops those who need clearly more."""
+    """Policy “shortest remaining GPU time first”; jobs preempt those that need clearly more."""
 
     #: for so long nobody stops a job that has just started, nor one that needs no longer than that
     run_seconds: int = 600
@@ -170,7 +170,7 @@ class DeclaredNode:
 
 @dataclass(frozen=True, slots=True)
 class LogKeeping:
-    """How much of a task's log is kept, and for how many days after the task's end."""
+    """Log retention per task: maximum size, and days after the task's end."""
 
     max_mb_per_task: int = 1024
     keep_days: int = 90

@@ -50,7 +50,7 @@ Decision = Start | Preempt
 
 
 class _Plan(NamedTuple):
-    """Where the tasks of a job will run, and who has to end for that."""
+    """Planned places of a job's tasks, and the jobs that have to end for that."""
 
     places: Sequence[ReservedPlace]
     needed: Sequence[JobHolding]
@@ -65,7 +65,7 @@ MOST_RESERVATIONS = 4
 
 
 class _FreedRoom:
-    """Which tasks have room where something became free; found once, as long as nothing changes there."""
+    """Cache of the demands that fit on nodes with freed resources, valid as long as nothing changes there."""
 
     __slots__ = ("_as_of", "_cluster", "_freed", "_known")
 

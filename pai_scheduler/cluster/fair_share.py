@@ -33,7 +33,7 @@ Sharer = tuple[str, str]
 
 @dataclass(slots=True)
 class DecayedUsage:
-    """What a user had used at `as_of` (ms since the epoch), in eighths of a GPU for one ms."""
+    """Usage of a user at `as_of` (ms since the epoch), in eighths of a GPU for one ms."""
 
     amount: float
     as_of: int
@@ -41,7 +41,7 @@ class DecayedUsage:
 
 @dataclass(frozen=True, slots=True)
 class UserShare:
-    """What a user has used lately: in GPU hours, and as a part of what all users have used (0 to 1)."""
+    """Recent usage of a user: in GPU hours, and as a part of the usage of all users (0 to 1)."""
 
     gpu_hours: float
     part: float

@@ -47,7 +47,7 @@ from .wait_reasons import (
 
 
 class _View:
-    """What is looked at, equal nodes at once.
+    """Nodes under consideration, with equal nodes grouped.
 
     `ports`: those taken of the one machine that all nodes share; None: no sharing.
     """
@@ -379,7 +379,7 @@ def _with_types_of(empty: Iterable[NodeRoom], amounts: Mapping[str, int]) -> dic
 
 
 class Fits(StrEnum):
-    """When a gang would start."""
+    """Time at which a gang would start."""
 
     NOW = "now"
     LATER = "later"
@@ -388,7 +388,7 @@ class Fits(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Feasibility:
-    """What would happen to a gang, and why. `borrows`: it would hold more than its share guarantees.
+    """Predicted outcome for a gang, and its reason. `borrows`: it would hold more than its share guarantees.
 
     `violation`: the limit in the way, where it is one; `behind`: resources are free, but kept for others;
     `awaits`: the jobs whose end it waits for, where borrowing ones are stopped for it.

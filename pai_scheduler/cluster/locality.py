@@ -29,7 +29,7 @@ _CORES = tuple(1 << n for n in range(1, 9))
 
 @dataclass(slots=True)
 class _Free:
-    """What is free on a node in a plan: memory in MB, storage in GB, GPUs by type."""
+    """Free resources of a node in a plan: memory in MB, storage in GB, GPUs by type."""
 
     node: str
     cpus: int

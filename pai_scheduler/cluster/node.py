@@ -94,7 +94,7 @@ class Barring:
 
 
 class NodeState(StrEnum):
-    """Whether a machine may get something new; what runs on it goes on, unless it is lost."""
+    """Scheduling state of a node: open to new tasks or not; running tasks go on, unless it is lost."""
 
     READY = "READY"
     PAUSED = "PAUSED"  # by an administrator, for a while
@@ -119,7 +119,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """What is free of a disk, and how large it is; both in MB."""
+    """Free space and total size of a disk; both in MB."""
 
     free_mb: int
     total_mb: int

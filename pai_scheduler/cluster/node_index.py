@@ -16,7 +16,7 @@ from .resources import Assignment, Demand, fixed_ports
 
 
 class FreeNodeResources:
-    """What is free on a node."""
+    """Free resources of a node."""
 
     __slots__ = (
         *("changes", "cpus", "gpu_types", "gpus", "links"),

@@ -80,7 +80,7 @@ EndOrder = tuple[bool, bool, int, int, int]
 
 @dataclass(slots=True, eq=False)
 class JobHolding:
-    """What a job holds. `since`: when it got it; `expected_end`: when it will have ended at the latest."""
+    """Allocation of a job. `since`: when it got it; `expected_end`: when it will have ended at the latest."""
 
     job_id: str
     user: str
@@ -302,7 +302,7 @@ _Fit = tuple[int, int, int] | tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Soonest:
-    """Which jobs have to end, the first of them first, and where the task has room then."""
+    """Jobs that have to end, the first of them first, and the place where the task fits then."""
 
     needed: Sequence[JobHolding]
     node: str
@@ -310,7 +310,7 @@ class Soonest:
 
 
 class _Room:
-    """What is free on a node, were some jobs to end; those who come `first` take their part of it."""
+    """Free resources of a node after some jobs end; the reservations in `first` take their part of them."""
 
     __slots__ = ("cpus", "first", "gpus", "lifted", "memory_mb", "storage_gb", "use")
 

@@ -25,9 +25,9 @@ Shape = TypeVar("Shape", bound=Hashable)
 
 
 class Standing(Enum):
-    """How a line stands: worth a try, or waiting to borrow (later in the same look), or not worth a try.
+    """State of a line: worth a try, or waiting to borrow (later in the same look), or not worth a try.
 
-    What is lacking for a try: room on a node (`NO_ROOM`), less that counts against a limit (`OVER_LIMIT`), or
+    Missing for a try: room on a node (`NO_ROOM`), less that counts against a limit (`OVER_LIMIT`), or
     one of both (`BLOCKED`: beyond the guarantee, with no room to borrow).
     """
 

@@ -111,7 +111,7 @@ _Gpus = tuple[str | None, int]
 
 @dataclass(slots=True)
 class FreeRoom:
-    """What is free on one node: memory in MB, storage in GB, GPUs by type."""
+    """Free resources of one node: memory in MB, storage in GB, GPUs by type."""
 
     cpus: int
     memory_mb: int
@@ -134,7 +134,7 @@ class FreeRoom:
 
 
 class RoomIndex(Generic[Position, Waiting]):
-    """What waits, in order of its positions (no two have the same), by the GPUs of each of its tasks."""
+    """Index of waiting entries in order of position (no two have the same), by the GPUs of each task."""
 
     __slots__ = ("_by_gpus",)
 
@@ -232,7 +232,7 @@ class Head(NamedTuple):
 
 
 class _Log:
-    """What has started, counted by rank and by order of submission."""
+    """Log of started jobs, counted by rank and by order of submission."""
 
     def __init__(self) -> None:
         self.length = 0

@@ -14,7 +14,7 @@ from .resources import Amounts, Assignment, Demand, fixed_ports
 
 @dataclass(frozen=True, slots=True)
 class ReservedPlace:
-    """Where a task of a waiting job will run, and on GPUs of which type."""
+    """Node reserved for a task of a waiting job, and the type of its GPUs."""
 
     demand: Demand
     node: str
@@ -70,7 +70,7 @@ class Reservation:
 
 @dataclass(slots=True)
 class _Suspended:
-    """What was kept on a node for those that are suspended.
+    """Resources kept on a node for suspended reservations.
 
     `settled`: all was kept there that could be, as of then; `changes`: the node's, after it was let go.
     """
@@ -273,7 +273,7 @@ class Reservations:
 
 
 class Resumed:
-    """What is kept for some reservations while what is free on their nodes changes: say `let_go` before."""
+    """Resources kept for reservations while free resources of their nodes change: call `let_go` first."""
 
     def __init__(self, cluster: Cluster, some: Iterable[Reservation]) -> None:
         self._cluster = cluster

@@ -17,7 +17,7 @@ from .node import Node
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one task needs: memory in MB, storage in GB; `gpu_type` None: any, but all of one type.
+    """Resource demand of one task: memory in MB, storage in GB; `gpu_type` None: any, but all of one type.
 
     `spread`: on other nodes, where there are such, than other tasks with the same word; empty: near them all.
     """
@@ -48,7 +48,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Where one task runs, with which GPUs (indices on the node) and ports by label."""
+    """Allocation of one task: its node, its GPUs (indices on the node) and its ports by label."""
 
     node: str
     gpus: tuple[int, ...] = ()

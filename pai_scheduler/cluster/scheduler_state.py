@@ -28,7 +28,7 @@ from .resources import Amounts, Assignment, Demand, of_gang, of_task
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a job asks for, and under which limits.
+    """Resources that a job asks for, and the limits that apply to it.
 
     `user`: whose quota or turn counts; None where there is none.
 
@@ -320,7 +320,7 @@ class SchedulerState:
         self._start_over()
 
     def _reshape(self) -> None:
-        """What makes jobs equal may be something else by now: put each in the line where it belongs."""
+        """Put each job in the line where it belongs, as the criteria for equal jobs may have changed."""
         for job_id, waiting in self._waiting.items():
             # a quota, or turns, make lines of their own for each user, maintenance for each time limit
             shape, rank, overtaken = (
@@ -510,7 +510,7 @@ class SchedulerState:
         return True
 
     def _reservation_ended(self, reservation: Reservation, shape: Shape) -> None:
-        """What was kept for a job is kept no more: others may have it, as soon as that is looked at."""
+        """Record the end of a reservation: others may have its resources, as soon as that is looked at."""
         self._reservations_ended.append((reservation.virtual_cluster, shape))
         self._freed.update(reservation.nodes)
 

@@ -101,7 +101,7 @@ class SharedFolder:
 
 @dataclass(frozen=True, slots=True)
 class SharedMount:
-    """What a task is given of a shared folder: a path or volume of the machine it runs on, and the place.
+    """Mount of a shared folder in a task: a path or volume of the node it runs on, and the mount point.
 
     `optional`: the task starts without it, too, where it is not there. `create`: it is made then.
     """

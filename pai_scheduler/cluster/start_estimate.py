@@ -41,7 +41,7 @@ class _Candidate:
 
 @dataclass(slots=True)
 class _Held:
-    """What is booked for a job: what really runs (`real`), or what was placed while playing."""
+    """Resources booked for a job: one that really runs (`real`), or one that was placed in the simulation."""
 
     user: str
     virtual_cluster: str

@@ -17,7 +17,7 @@ from .states import State
 
 
 class EndCause(StrEnum):
-    """Why a task is over."""
+    """Cause of a task's end."""
 
     EXITED = "exited"  # the command ended by itself or by a signal; `exit_code` is set
     OOM = "oom"  # the kernel ended it for its memory limit; `exit_code` is set
@@ -76,7 +76,7 @@ class Progress:
 
 
 class Notice(StrEnum):
-    """What an engine can notice about a task without its end; the job's events have each once of a task."""
+    """Event that an engine can notice without a task's end; the job's events have each once per task."""
 
     PROCESS_KILLED = "process-killed"  # the kernel ended one of its processes for its memory limit
     LOG_LOST = "log-lost"  # a full disk lost part of what it printed

@@ -50,7 +50,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How an attempt came out, and which exit decided it."""
+    """Outcome of an attempt, and the exit that decided it."""
 
     state: State
     #: the real exit code of the user's command, or the platform's own
@@ -95,7 +95,7 @@ class Attempt:
 
 
 class RetryCounts(msgspec.Struct, gc=False):
-    """How many attempts were followed by another, by who caused it."""
+    """Numbers of attempts that were followed by a retry, by its cause."""
 
     user: int = 0
     platform: int = 0

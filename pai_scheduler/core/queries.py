@@ -35,7 +35,7 @@ _MOST_OTHERS = 10
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What order and limits a job would have. `place`: in the queue, from 1, if it had to wait.
+    """Order and limits that a job would have. `place`: in the queue, from 1, if it had to wait.
 
     `run_seconds`: its time limit; `gpus_per_user`: the quota of its user, who holds `gpus_held`; None: none.
     """
@@ -49,7 +49,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What submitting a job would do. `fits`: now, later, never; `limits` None: it is not valid.
+    """Predicted effect of submitting a job. `fits`: now, later, never; `limits` None: it is not valid.
 
     `reason`: why its resources keep it from starting now; beside errors, from ever starting.
     `starts_within`: seconds, an estimate; None: nobody knows. `starts_now_in`: other virtual clusters open to

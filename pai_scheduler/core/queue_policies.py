@@ -47,7 +47,7 @@ Policy = LeastAttained | ShortestRemaining
 
 
 class AttainedService(NamedTuple):
-    """What a job has had, and needs in all; `rate`: what it has in one ms in which it has its resources.
+    """Service that a job has had and needs in all; `rate`: that of one ms in which it is allocated.
 
     `uncounted`: a job that waited for long comes first until it has had so much.
     """

@@ -24,7 +24,7 @@ _Run = tuple[int, int | None]
 
 
 class Durations:
-    """What is known of jobs that ended: first of the same user, image and commands, then of less."""
+    """Known run times of ended jobs: first of the same user, image and commands, then of less."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Hashable, deque[_Run]] = OrderedDict()

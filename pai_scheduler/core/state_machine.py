@@ -61,7 +61,7 @@ from .timers import Timer, Timers
 
 @dataclass(frozen=True, slots=True)
 class CoreSettings:
-    """What an administrator may set. Seconds and GB."""
+    """Settings that an administrator may change. Seconds and GB."""
 
     #: how long a task that is being stopped has to end by itself, where its job does not say; at most
     grace_seconds: int = DEFAULT_GRACE_SECONDS

@@ -22,7 +22,7 @@ class State(StrEnum):
 
 
 class SubState(StrEnum):
-    """What exactly a job is doing within its state."""
+    """Exact activity of a job within its state."""
 
     DEPENDENCY_WAIT = "DEPENDENCY_WAIT"  # waits for other jobs to end as it asks (extras.after)
     QUEUED = "QUEUED"  # waits for resources

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Timer(StrEnum):
-    """What a time is for."""
+    """Purpose of a timer."""
 
     RETRY = "retry"
     TIME_LIMIT = "time-limit"

@@ -36,7 +36,7 @@ class LaunchError(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """Which task of its role a program runs in. `count`: of the role's tasks; `gpus`: of each of them."""
+    """Task of a role in which a program runs. `count`: of the role's tasks; `gpus`: of each of them."""
 
     role: str
     index: int

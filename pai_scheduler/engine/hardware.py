@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class GpuUse(NamedTuple):
-    """What some GPUs do: mean utilization in per cent, memory in use in MB; None: they do not tell."""
+    """Usage of some GPUs: mean utilization in per cent, memory in use in MB; None: not reported."""
 
     percent: float | None
     memory_mb: float | None

@@ -82,7 +82,7 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class RegistryLogin:
-    """Who pulls an image from a registry that wants to know."""
+    """Credentials for pulling an image from a registry that requires a login."""
 
     registry: str
     user: str
@@ -165,7 +165,7 @@ EngineEvent = Started | HeldAfterFailure | Ended | Progress | Noticed | NodesCha
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a task uses now: per cent of one core, MB, bytes since its start; None: not known here."""
+    """Current usage of a task: per cent of one core, MB, bytes since its start; None: not known here."""
 
     time: int
     cpu_percent: float
@@ -180,7 +180,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class SshEndpoint:
-    """Where a task's SSH server listens, as this machine reaches it; `published`: as others do, if they do.
+    """Address of a task's SSH server, as this machine reaches it; `published`: as others do, if they do.
 
     `isolated` False: the task has no machine of its own, and its loopback address is this machine's.
     `signals`: the program in the task that sends a signal to a session (`gateway/session.py`); None: the

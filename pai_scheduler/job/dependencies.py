@@ -9,7 +9,7 @@ from typing import Any
 
 
 class On(StrEnum):
-    """How a job must end for one that waits for it to start."""
+    """Required outcome of a job before its dependent job may start."""
 
     SUCCEEDED = "succeeded"
     ENDED = "ended"  # in whatever way

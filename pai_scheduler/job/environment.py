@@ -51,7 +51,7 @@ class StorageUris:
 
 @dataclass(frozen=True, slots=True)
 class StorageAccess:
-    """How a task reaches the storage: a token that counts while the job lasts, files with it, and its code.
+    """A task's access to the storage: a token valid while the job lasts, files with it, and the job's code.
 
     Paths are as the task sees them; empty: there is none.
     """

@@ -17,7 +17,7 @@ from pai_scheduler.i18n import Message, msg
 
 
 class Behavior(StrEnum):
-    """Whether an attempt that ended so is tried again (job-contract.md, section 3)."""
+    """Retry behavior for an exit code (job-contract.md, section 3)."""
 
     TRANSIENT_NORMAL = "TRANSIENT_NORMAL"  # again at once, not counted
     TRANSIENT_CONFLICT = "TRANSIENT_CONFLICT"  # again after a random back-off, not counted

@@ -97,14 +97,14 @@ _WHEN = re.compile(r"-\d{8}-(\d{4}|\d{6})(-2)?")
 
 
 class Overlap(StrEnum):
-    """What is done when a run is due while another of the same schedule has not ended."""
+    """Policy for a run that is due while another run of the same schedule has not ended."""
 
     SKIP = "skip"
     ALLOW = "allow"
 
 
 class RunOutcome(StrEnum):
-    """What came of a time at which a run was due."""
+    """Outcome of a run that was due."""
 
     SUBMITTED = "submitted"
     REFUSED = "refused"
@@ -113,7 +113,7 @@ class RunOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """What came last of a schedule, at `time` (ms since the epoch); `message` says why it did not run."""
+    """Last outcome of a schedule, at `time` (ms since the epoch); `message` says why it did not run."""
 
     job: str
     time: int

@@ -25,7 +25,7 @@ from .schema import job_schema, resolve
 
 
 class Difference(NamedTuple):
-    """Where a value is not what a keyword of the schema wants; `schema` is the part that has the keyword."""
+    """Mismatch between a value and a keyword of the schema; `schema` is the part that has the keyword."""
 
     path: Path
     wanted: Any
@@ -77,7 +77,7 @@ _LIMITS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class _Keyword(Protocol):
-    """What the library calls for a keyword: it wants `wanted` of a value."""
+    """Callback of the library for a keyword, which requires `wanted` of a value."""
 
     def __call__(
         self, validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any], /

@@ -80,7 +80,7 @@ _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
 
 @dataclass(frozen=True, slots=True)
 class NotifyRequest:
-    """What is told and where. `webhook` empty: none; `mail`: True (the user's own), an address, or False."""
+    """Requested notifications. `webhook` empty: none; `mail`: True (the user's own), an address, or False."""
 
     on: tuple[str, ...]
     webhook: str

@@ -9,7 +9,7 @@ _NAME = re.compile(r"pai-(?P<job>[a-z0-9]+)-(?P<attempt>\d+)-(?P<role>[A-Za-z0-9
 
 
 class TaskRef(NamedTuple):
-    """Which task is meant: one index of one role in one attempt of one job.
+    """Reference to a task: one index of one role in one attempt of one job.
 
     `job_id` is the service's own id (lower case letters and digits, never used twice), not the
     user's jobName: a deleted job's name may be used again, its containers' names must not.

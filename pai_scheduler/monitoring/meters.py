@@ -28,7 +28,7 @@ class HasVirtualClusters(Protocol):
 
 
 class CountsFailures(Protocol):
-    """How often the database took no write."""
+    """Counter of the writes that the database refused."""
 
     @property
     def failures(self) -> int: ...  # noqa: D102

@@ -22,7 +22,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class ServiceFacts:
-    """What the service knows now."""
+    """Snapshot of the service's current state."""
 
     nodes: Sequence[Node]
     virtual_clusters: Iterable[VirtualCluster]

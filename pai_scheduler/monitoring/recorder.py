@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was recorded of a task: seconds between the newest points, and (ms, value) per series."""
+    """Recorded metrics of a task: seconds between the newest points, and (ms, value) per series."""
 
     interval: float
     series: dict[str, list[tuple[int, float]]]

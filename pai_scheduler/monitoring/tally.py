@@ -12,7 +12,7 @@ from pai_scheduler.job.task import TaskRef
 
 
 class JobKind(NamedTuple):
-    """What jobs are counted by."""
+    """Key by which jobs are counted."""
 
     virtual_cluster: str
     state: str
@@ -20,7 +20,7 @@ class JobKind(NamedTuple):
 
 
 class PlacedResources(NamedTuple):
-    """What a task that is placed holds; memory in MB, GPUs of one type."""
+    """Allocation of a placed task; memory in MB, GPUs of one type."""
 
     virtual_cluster: str
     cpus: int

@@ -89,7 +89,7 @@ def forbidden(message: Message) -> RequestError:
 
 
 def conflict(message: Message) -> RequestError:
-    """What is there already stands against it."""
+    """Return the error for a request that conflicts with something that exists already."""
     return RequestError(409, "ConflictJobError", message)
 
 
@@ -150,7 +150,7 @@ def storage_unavailable(message: Message) -> RequestError:
 
 
 def storage_damaged(message: Message) -> RequestError:
-    """What the service wrote down is damaged, and somebody must mend it."""
+    """Return the error for stored data that is damaged and must be repaired."""
     return RequestError(503, "StorageDamagedError", message)
 
 

@@ -79,7 +79,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HubPlace:
-    """Where the Hub put us: under which path and at which address it looks for us."""
+    """Path prefix and address at which the Hub reaches this service."""
 
     prefix: str
     host: str | None

@@ -15,7 +15,7 @@ from pai_scheduler.engine.protocol import Engine
 
 
 class CurrentCluster:
-    """What all who schedule and admit look at; `EngineEvents` and the commits keep it up to date.
+    """Cluster state for scheduling and admission; `EngineEvents` and the commits keep it up to date.
 
     `first_port` is where the choice of ports begins on nodes that several schedulers share; `clock` gives ms
     since the epoch.

@@ -107,7 +107,7 @@ KEEP_SECONDS, PATIENCE_SECONDS = 5.0, 5.0
 
 
 class Status(StrEnum):
-    """What the scheduler is doing, as far as somebody who wants to send it requests is concerned."""
+    """Status of the scheduler for clients that want to send it requests."""
 
     READY = "ready"
     STANDBY = "standby"  # another scheduler works on the same database; this one takes over when that is gone
@@ -124,7 +124,7 @@ class Readiness:
 
 
 class DatabaseState(Protocol):
-    """What is known of the database: what is damaged in it, and whether all of it was looked at."""
+    """Known state of the database: its damage, and whether all of it was checked."""
 
     @property
     def damage(self) -> str | None: ...  # noqa: D102
@@ -134,7 +134,7 @@ class DatabaseState(Protocol):
 
 
 class Events(Protocol):
-    """Whether the engine still tells what happens; None before it is asked to."""
+    """State of the engine's event stream: True while events arrive; None before it is asked for them."""
 
     @property
     def arrive(self) -> bool | None: ...  # noqa: D102
@@ -148,7 +148,7 @@ class HasNodes(Protocol):
 
 
 class DiskState(Protocol):
-    """What is wrong with the disk; None: nothing."""
+    """Problem with the disk; None: nothing is wrong."""
 
     def shortage(self) -> Message | None: ...  # noqa: D102
 

@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much a staged folder may hold: MB are 10^6 bytes. `too_large(mb, files)` says that it is more."""
+    """Size limit of a staged folder: MB are 10^6 bytes. `too_large(mb, files)` says that it is more."""
 
     mb: int
     files: int
@@ -253,7 +253,7 @@ CODE = Limit(200, 20_000, _too_much_code)
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What was fetched for a job, and the token with which its tasks reach the rest."""
+    """Inputs fetched for a job, and the token with which its tasks reach the rest."""
 
     login: RegistryLogin | None = None
     #: the job's code on this machine, under its own name

@@ -34,7 +34,7 @@ from .inputs import Inputs, JobInputs, names_files
 
 
 class Places(Protocol):
-    """Where an engine's tasks find what is theirs: paths as a task sees them."""
+    """Folders of an engine's tasks: paths as a task sees them."""
 
     own_ssh_server: bool
 
@@ -49,7 +49,7 @@ class Places(Protocol):
 
 
 class GangLaunch:
-    """What all tasks of an attempt share, and what each of them gets.
+    """Launch settings of an attempt: those that all its tasks share, and those of each task.
 
     `addresses` are the tasks' own; `inputs` was fetched for the job; `told` is its specification as the tasks
     are told of it. `keys`: None where nobody logs into tasks.

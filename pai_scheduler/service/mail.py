@@ -39,7 +39,7 @@ _SUBJECTS = {
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """Where mail goes out. `security`: one of `SECURITIES`; `user` empty: no login."""
+    """Server for outgoing mail. `security`: one of `SECURITIES`; `user` empty: no login."""
 
     host: str
     port: int

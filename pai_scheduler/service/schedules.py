@@ -83,7 +83,7 @@ _LOOK_EVERY = 20.0
 
 @dataclass(frozen=True, slots=True)
 class WantedSchedule:
-    """What a user wants to run again and again; the job's name does not count, each run has its own."""
+    """Requested schedule of a recurring job; the job's name does not count, each run has its own."""
 
     cron: str
     zone: str

@@ -77,7 +77,7 @@ _LONGEST = 100
 
 @dataclass(slots=True)
 class _Room:
-    """How many entries a job may still have at a time (ms); `told`: that there are more than it has."""
+    """Number of entries that a job may still have at a time (ms); `told`: that there are more than it has."""
 
     left: float
     since: int

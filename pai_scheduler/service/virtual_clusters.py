@@ -26,7 +26,7 @@ from .writer import Writer
 
 @dataclass(frozen=True, slots=True)
 class WantedShare:
-    """What a virtual cluster is to be. Per cent; None: as it is (new: at most all, open to everybody)."""
+    """Desired share of a virtual cluster. Per cent; None: as it is (new: at most all, open to everybody)."""
 
     capacity: float
     max_capacity: float | None = None

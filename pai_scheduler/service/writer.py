@@ -46,7 +46,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What has just become durable: the changes, the tasks of deleted jobs, and the events it came from.
+    """Newly durable commit: the changes, the tasks of deleted jobs, and the events it came from.
 
     `handled_seconds` is what the core took for them, `commit_seconds` the database.
     """

@@ -40,7 +40,7 @@ def percentile(ordered: Sequence[int], per_cent: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Fared:
-    """How a group of jobs fared. `completion`: from submission to end; `queueing`: that without its run."""
+    """Results of a group of jobs. `completion`: from submission to end; `queueing`: that without its run."""
 
     jobs: int
     ended: int

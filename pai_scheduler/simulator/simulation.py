@@ -125,7 +125,7 @@ _TOLD_EVERY = 50_000
 
 @dataclass(slots=True)
 class Replayed:
-    """How a job fared. Times in ms as in the trace; `started`: its present attempt; None: it has none."""
+    """One replayed job. Times in ms as in the trace; `started`: its present attempt; None: it has none."""
 
     job: TraceJob
     started: int | None = None
@@ -145,7 +145,7 @@ class Replayed:
 
 @dataclass(slots=True)
 class Replay:
-    """What came out: all jobs in the order of submission, and what was used when."""
+    """The result of a replay: all jobs in the order of submission, and resource usage over time."""
 
     jobs: Sequence[Replayed]
     curve: Curve

@@ -60,7 +60,7 @@ Proof = Literal["job", "key", "token"]
 
 @dataclass(frozen=True, slots=True)
 class SessionToken:
-    """Who logged in as `login`, and how. `job`: the id of the only job that may be opened; empty: any.
+    """A login as `login`, with its proof. `job`: the id of the only job that may be opened; empty: any.
 
     `key`: the fingerprint of the registered key. `issued` in ms since the epoch.
     """

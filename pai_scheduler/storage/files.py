@@ -32,7 +32,7 @@ ROOT = StoragePath()
 
 
 class Right(Enum):
-    """What somebody wants to do with a path."""
+    """The kind of access to a path."""
 
     READ = "read"
     WRITE = "write"

@@ -13,7 +13,7 @@ from pai_scheduler.i18n import Message, msg
 
 
 class Problem(Enum):
-    """What kept a storage from doing something."""
+    """The cause of a failed storage operation."""
 
     NOT_FOUND = "not-found"
     EXISTS = "exists"

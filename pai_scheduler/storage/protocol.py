@@ -110,7 +110,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is in a tree, the tree's own folder counted: WebHDFS's ContentSummary. Bytes; quotas -1: none."""
+    """Totals of a tree, its root folder included: WebHDFS's ContentSummary. Bytes; quotas -1: none."""
 
     files: int
     folders: int

@@ -20,7 +20,7 @@ _CONNECT_SECONDS, _SILENCE_MS = 5, 10_000
 
 
 class Trouble(StrEnum):
-    """What is wrong with a database, as far as those who wait for it are concerned."""
+    """The kind of a database failure, as reported to its callers."""
 
     FULL = "full"  # there is no room for what is to be written
     DAMAGED = "damaged"  # what it wrote is not what it reads
@@ -154,7 +154,7 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
 
 
 def _set_up_postgresql(connection: Any, _record: object) -> None:
-    """What was committed survives a crash of the server, also where it is set up to be quicker than that."""
+    """Make commits survive a crash of the server, even if it is configured with `synchronous_commit` off."""
     connection.execute(
         "SELECT set_config('synchronous_commit', 'on', false)"
         " WHERE current_setting('synchronous_commit') = 'off'"

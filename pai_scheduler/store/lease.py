@@ -62,7 +62,7 @@ _beat = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class LeaseObservation:
-    """What one who waits sees: whose turn it is, where that service answers, and how often its heart beat."""
+    """The lease as seen by a standby: the leader and its epoch, its address, and its heartbeat count."""
 
     epoch: int
     client: str

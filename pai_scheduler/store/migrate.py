@@ -55,7 +55,7 @@ def migrate(
 
 
 def is_known(found: str) -> bool:
-    """Whether this version has a migration; one that it does not have is of a newer scheduler."""
+    """Return whether this version has a migration; one that it lacks is of a newer scheduler."""
     # (there is one file for each, which begins with its name)
     return any(Path(__file__).with_name("migrations").glob(f"versions/{found}_*.py")) or found == HEAD
 

@@ -43,7 +43,7 @@ class SubmittedText(NamedTuple):
 
 
 class JobPosition(NamedTuple):
-    """Where a job stands in the list of jobs: newest first, those of one ms by id; never changes."""
+    """The position of a job in the list of jobs: newest first, those of one ms by id; never changes."""
 
     created: int
     id: str
@@ -64,7 +64,7 @@ class LinkedJob:
 
 @dataclass(frozen=True, slots=True)
 class JobLinks:
-    """What a job waits for, in the order in which it says so, and who waits for it, the first of so many."""
+    """The dependencies of a job in declared order, and the first of its `dependent_count` dependents."""
 
     dependencies: Sequence[LinkedJob] = ()
     dependents: Sequence[LinkedJob] = ()

@@ -28,7 +28,7 @@ _NAME = "SELECT value FROM installation WHERE name = 'database'"
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a check found: sentences of SQLite's, none where all is well; `whole`: it came to its end."""
+    """The result of a check: messages of SQLite, none if the file is intact; `whole`: the check completed."""
 
     problems: tuple[str, ...]
     whole: bool = True
@@ -36,7 +36,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a database of ours says of itself; `name` is None in one of an early scheduler."""
+    """The schema revision and name of a database; `name` is None in one of an early scheduler."""
 
     revision: str
     name: str | None

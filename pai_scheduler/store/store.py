@@ -65,7 +65,7 @@ _MANY = 1000
 
 
 class Store(StoredDependencies, StoredSchedules, StoredMaintenance, Outbox, StoredHistory):
-    """What survives: jobs, their attempts and tasks, job events, virtual clusters, closed nodes,
+    """The persistent state: jobs, their attempts and tasks, job events, virtual clusters, cordoned nodes,
     maintenance, public keys, schedules."""
 
     # -- writing --------------------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ class _ConnectionServer:
 
     @property
     def load(self) -> int:
-        """How many connections it has."""
+        """Return the number of its connections."""
         return len(self._serving)
 
     async def begin(self, settings: bytes) -> None:

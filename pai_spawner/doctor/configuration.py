@@ -41,7 +41,7 @@ class ConfigurationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """Where the proxy is told its routes, with which token, and whether the Hub starts it."""
+    """The proxy's API endpoint, its token, and whether the Hub starts the proxy."""
 
     api_url: str
     token: str
@@ -50,7 +50,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class HubConfiguration:
-    """What a configuration says. `folder`: the Hub's working folder, from which files are named."""
+    """The Hub's configuration. `folder`: the Hub's working directory, to which file names are relative."""
 
     config: Config
     app: Any
@@ -59,12 +59,12 @@ class HubConfiguration:
 
     @property
     def public_url(self) -> str:
-        """Where the proxy listens, as this machine reaches it; no slash at the end."""
+        """Return the proxy's URL, as reachable from this machine; no slash at the end."""
         return _reachable(str(self.app.bind_url))
 
     @property
     def api_url(self) -> str:
-        """Where the Hub itself answers, past the proxy; no slash at the end."""
+        """Return the URL of the Hub's own API, bypassing the proxy; no slash at the end."""
         place = urlsplit(_reachable(str(self.app.hub_bind_url)))
         return f"{place.scheme}://{place.netloc}{self.app.base_url}hub/api"
 
@@ -75,7 +75,7 @@ class HubConfiguration:
 
     @property
     def starts_scheduler(self) -> bool:
-        """Whether the scheduler is started by the Hub, so that its command says what it is given."""
+        """Return whether the Hub starts the scheduler, so that its command shows its options."""
         return bool(self.service("pai").get("command"))
 
     @property
@@ -86,7 +86,7 @@ class HubConfiguration:
 
     @property
     def cluster(self) -> Mapping[str, Any]:
-        """What stands in the cluster file; nothing where it cannot be read, which is said elsewhere."""
+        """Return the content of the cluster file; empty if it cannot be read (reported elsewhere)."""
         try:
             text = self.cluster_file.read_text(encoding="utf-8") if self.cluster_file else ""
             document = yaml.safe_load(text)
@@ -105,7 +105,7 @@ class HubConfiguration:
         return Proxy(url, str(token), bool(said.get("should_start", True)))
 
     def service(self, name: str) -> Mapping[str, Any]:
-        """What is said of a service of the Hub; empty where there is none of that name."""
+        """Return the configuration of a Hub service; empty where there is none of that name."""
         return next((service for service in self.app.services if service.get("name") == name), {})
 
     def file(self, name: str) -> Path:
@@ -136,7 +136,7 @@ def read_configuration(file: Path, folder: Path, environ: Mapping[str, str]) -> 
 
 
 def is_loopback(url: str) -> bool:
-    """Whether only this machine reaches what listens at an address."""
+    """Return whether an address is reachable from this machine only."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
 
@@ -242,7 +242,7 @@ def _database(hub: HubConfiguration) -> Iterator[Finding]:
 
 
 def _open_to_others(file: Path) -> bool:
-    """Whether other accounts read a file, as its own mode and those of the folders above it say."""
+    """Return whether other accounts may read a file, by its own mode and those of the folders above it."""
     return bool(file.stat().st_mode & stat.S_IROTH) and all(
         folder.stat().st_mode & stat.S_IXOTH for folder in file.resolve().parents
     )

@@ -39,7 +39,7 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = Weak
 
 @dataclass(frozen=True, slots=True)
 class TimeLeft:
-    """When a server ends if nothing changes (ms since the epoch), and by what: a cause of `SessionInfo`."""
+    """The stop time of a server if nothing changes (ms since the epoch), with a cause of `SessionInfo`."""
 
     end: int
     cause: str
@@ -187,7 +187,7 @@ _configs: WeakKeyDictionary[Any, tuple[str, dict[str, Any]]] = WeakKeyDictionary
 
 @dataclass(frozen=True, slots=True)
 class EndingView:
-    """How a server ended, in one language. `time`: ms since the epoch."""
+    """The end of a server, in one language. `time`: ms since the epoch."""
 
     kind: str
     title: str

@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What is remembered of one session; `job` is that of this start, so that the next begins anew."""
+    """The saved state of one session; `job` is that of this start, so that the next begins anew."""
 
     job: str = ""
     record: SessionRecord = SessionRecord()  # noqa: RUF009 - it cannot be changed
@@ -153,7 +153,7 @@ _OWN_TOKEN = "JUPYTERHUB_API_TOKEN"  # noqa: S105 - its name
 
 @dataclass(frozen=True, slots=True)
 class _Submission:
-    """What a server's job was submitted with: seconds that it may run (None: no limit), its token.
+    """Parameters of a server's job: its time limit in seconds (None: no limit), its token.
 
     `is_service`: whether a service opens in it instead of JupyterLab.
     """

@@ -26,7 +26,7 @@ from .policy import Action
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What handlers work with. `prefix`: the path of the service, with a slash at both ends.
+    """The context of the handlers. `prefix`: the path of the service, with a slash at both ends.
 
     `hub_prefix`: where the Hub's pages begin, with a host in front of it where that is another than ours.
     """
@@ -230,7 +230,7 @@ class _OneHandler(Handler):
 
 
 class SessionHandler(_OneHandler):
-    """How a session stands."""
+    """The state of a session."""
 
     async def get(self, *_names: str) -> None:
         """Tell; a session that is new is looked at first."""

@@ -157,7 +157,7 @@ _UNTRACKED = {"no_track_activity": "1"}
 
 @dataclass(frozen=True, slots=True)
 class ServerActivity:
-    """What a server's kernels and terminals do; `connections`: browsers that are connected to kernels.
+    """Activity of a server's kernels and terminals; `connections`: browsers that are connected to kernels.
 
     `service_used`: when the service was that opens in the server instead of JupyterLab.
     """
@@ -233,7 +233,7 @@ _SERIES = ("cpuPercent", "memoryMB", "gpuPercent", "gpuMemoryMB")
 
 @dataclass(slots=True)
 class JobUsage:
-    """What is known of one job; `seen`: up to when its points were read (ms since the epoch)."""
+    """The resource usage of one job; `seen`: the time of the last point read (ms since the epoch)."""
 
     seen: int = 0
     gpu_used: datetime | None = None

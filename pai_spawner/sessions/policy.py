@@ -82,7 +82,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What holds for one session. None: no limit, or never."""
+    """The policy settings of one session. None: no limit, or never."""
 
     idle_after: timedelta | None = None
     #: per cent; at and above it, GPUs (of all of them) or processors (of one core) count as used
@@ -131,7 +131,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What is set, for sessions that meet the condition."""
+    """Settings for the sessions that meet the condition."""
 
     when: Condition = Condition()
     sets: Mapping[str, Any] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class GroupLimit:
-    """What the members of a group may have at once, all together; None: no limit."""
+    """Limits on what the members of a group may have at once, all together; None: no limit."""
 
     sessions: int | None = None
     gpus: int | None = None
@@ -253,7 +253,7 @@ def _names(sessions: Collection[Session]) -> Message | str:
 
 
 class Action(StrEnum):
-    """What is to be done with a session."""
+    """The action to take on a session."""
 
     KEEP = "keep"
     WARN = "warn"
@@ -261,7 +261,7 @@ class Action(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a session ends."""
+    """The cause of a session's end."""
 
     IDLE = "idle"
     LIFETIME = "lifetime"
@@ -272,7 +272,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """What is known of a running session. Times have a zone."""
+    """The observed state of a running session. Times have a zone."""
 
     started: datetime
     #: whether its kernels and use could be asked for; where not, nothing is concluded from its silence
@@ -294,7 +294,7 @@ class SessionFacts:
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """What people did about a session, and when it was first warned of the end that comes next."""
+    """User actions on a session, and the time of the first warning of its next end."""
 
     kept: datetime | None = None
     extensions: int = 0
@@ -303,7 +303,7 @@ class SessionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do. `end`: when the session ends if nothing changes; None: not by itself.
+    """The action to take. `end`: when the session ends if nothing changes; None: not by itself.
 
     `idle_since`: None where that is not known. `extensions_left`: how often its life may still be prolonged.
     """

@@ -52,7 +52,7 @@ class PolicyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PolicyFile:
-    """What the file says: the policy, and how often sessions are looked at."""
+    """The content of the policy file: the policy, and the interval between checks of the sessions."""
 
     policy: SessionPolicy
     every: timedelta = DEFAULT_EVERY

@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 
 class PolicySource:
-    """What the file says; one that has become wrong changes nothing. PolicyError where it is so at first."""
+    """The current policy file; one that becomes invalid changes nothing. PolicyError if invalid at first."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

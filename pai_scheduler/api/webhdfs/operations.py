@@ -38,7 +38,7 @@ _ACCESS = re.compile(r"[r-][w-][x-]")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Who asks for what to be done with which path."""
+    """Principal, path and parameters of a requested operation."""
 
     files: Files
     principal: Principal

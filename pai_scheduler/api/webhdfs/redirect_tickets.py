@@ -19,7 +19,7 @@ _MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class RequestScope:
-    """What a ticket is good for: one operation on one path, with these parameters and no others."""
+    """Scope of a ticket: one operation on one path, with these parameters and no others."""
 
     method: str
     operation: str

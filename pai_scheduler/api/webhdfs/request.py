@@ -286,7 +286,7 @@ _MISSING = "does not exist"
 
 
 class StorageRefusal(RequestError):
-    """What the storage refused, as an answer; `missing`: there is nothing at the path."""
+    """Storage error as a response; `missing`: there is nothing at the path."""
 
     def __init__(self, status: int, exception: str, message: Message, *, missing: bool = False) -> None:
         super().__init__(status, exception, message)
@@ -354,7 +354,7 @@ def scope_of(request: HTTPServerRequest, prefix: str) -> RequestScope:
 
 
 class WebHdfsRequest(AnsweringHandler):
-    """What is refused or redirected is answered before the body is read."""
+    """Base handler for WebHDFS requests: refusals and redirects are sent before the body is read."""
 
     challenge = 'Bearer realm="PAI", Basic realm="PAI"'
     prefix: str

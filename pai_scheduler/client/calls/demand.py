@@ -26,7 +26,7 @@ _LOCAL_IMAGE = "local/python"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where calls run: for whom, and in which `image` this runs itself (empty: in none).
+    """Environment of calls: their user, and the `image` in which this runs itself (empty: in none).
 
     `local`: tasks run without containers, on this machine. `home`: where the person's persistent home is
     here, and its `HOME`; empty: there is none.
@@ -41,7 +41,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class CallDemand:
-    """What each task of a job gets. Memory in MB, storage in GB; None and empty: what the scheduler gives.
+    """Demand of each task of a job. Memory in MB, storage in GB; None and empty: what the scheduler gives.
 
     `image`: empty: that of the notebook server in which this runs. `python`: the Python of the image, empty:
     the one that runs here where the image is the same, else `python3`. `code`: a folder whose code goes

@@ -31,7 +31,7 @@ from .session import AGAIN, PATIENCE, Access, CallSession, opened
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What came of one task: a value, or an error with the traceback that it has there."""
+    """Result of one task: a value, or an error with the traceback that it has there."""
 
     value: Any = None
     error: BaseException | None = None
@@ -146,7 +146,7 @@ Tell = Callable[[Change], None]
 
 @dataclass(slots=True)
 class Watching:
-    """Whether the job is only watched no longer when its following is cancelled, instead of stopped."""
+    """Cancellation option of a followed job: `leave` it running instead of stopping it."""
 
     leave: bool = False
 

@@ -32,7 +32,7 @@ _PROCESS_ENGINE = "process"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the scheduler is reached: as `Client` has it; None: as the environment says."""
+    """Connection settings of the scheduler, as `Client` has them; None: as the environment says."""
 
     url: str | None = None
     token: str | None = None

@@ -144,7 +144,7 @@ def _unwritable(folder: Path, error: OSError) -> LocalFileError:
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """What runs of one user: tasks that can be logged into, and the key of each of their jobs."""
+    """Running tasks of one user that can be logged into, and the key of each of their jobs."""
 
     tasks: Sequence[LoginName]
     keys: Mapping[str, str]

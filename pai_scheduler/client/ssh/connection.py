@@ -37,7 +37,7 @@ class UnreachableGatewayError(RemoteError):
 
 @dataclass(frozen=True, slots=True)
 class GatewayAddress:
-    """Where the SSH gateway listens, and the key by which it is known (a line `ssh-ed25519 …`)."""
+    """Address of the SSH gateway, and the key by which it is known (a line `ssh-ed25519 …`)."""
 
     host: str
     port: int

@@ -108,7 +108,7 @@ class FolderPage:
 
 @dataclass(frozen=True, slots=True)
 class TreeSummary:
-    """What is in a tree, its own folder counted; `length` in bytes."""
+    """Contents of a tree, its own folder counted; `length` in bytes."""
 
     files: int
     folders: int

@@ -53,7 +53,7 @@ class CodeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CodeSettings:
-    """Whether code goes along, and which: globs below the folder, `**` being folders at any depth.
+    """Code upload settings: on or off, and globs below the folder, `**` being folders at any depth.
 
     `*` and `**` leave out names that begin with a dot, in `include`. A pattern that names a folder means all
     that is in it.

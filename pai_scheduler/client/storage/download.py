@@ -110,7 +110,7 @@ class RemoteFile:
 
 
 class Source(Protocol):
-    """Where files come from. Its errors are FilesError and OneFileError, or whatever concerns all files."""
+    """Source of files. Its errors are FilesError and OneFileError, or whatever concerns all files."""
 
     #: ms that its times of change are exact to
     exact: int

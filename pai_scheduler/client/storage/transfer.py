@@ -28,7 +28,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 @dataclass(frozen=True, slots=True)
 class TransferProgress:
-    """How far a transfer is; what was the same already counts as done. `current`: what moved last."""
+    """Progress of a transfer; what was the same already counts as done. `current`: what moved last."""
 
     files_done: int
     files_total: int
@@ -62,7 +62,7 @@ FileOutcome = Literal["moved", "same", "copied"]
 
 @dataclass(slots=True)
 class TransferResult:
-    """What came of a transfer: files that were moved (`length`: their bytes), were there already, or were
+    """Result of a transfer: files that were moved (`length`: their bytes), were there already, or were
     copied within the storage."""
 
     files: int = 0

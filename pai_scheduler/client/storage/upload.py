@@ -52,7 +52,7 @@ class LocalFile:
 
 @dataclass(frozen=True, slots=True)
 class LocalTree:
-    """What is in a folder: files, folders (paths below it), and what cannot go along."""
+    """Contents of a folder: files, folders (paths below it), and entries that cannot be uploaded."""
 
     files: Sequence[LocalFile]
     folders: Sequence[str]
@@ -163,7 +163,7 @@ State = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class UploadRecord:
-    """What a folder of the storage has from us: the states of files by their names."""
+    """Record of the files uploaded to a folder of the storage: the states of files by their names."""
 
     folder: str
     files: Mapping[str, State]

@@ -58,7 +58,7 @@ def make_app(host: EngineHost, folders: Folders) -> Application:
 
 
 class AgentHandler(RequestHandler):
-    """What all have in common: the session, and refusals that the other side understands."""
+    """Base of all handlers: the session, and refusals that the other side understands."""
 
     def initialize(self, host: EngineHost, folders: Folders) -> None:
         """Take what the application has."""

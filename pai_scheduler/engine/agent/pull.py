@@ -22,7 +22,7 @@ _SAY_SECONDS = 1.0
 
 
 class PullProgress(msgspec.Struct, frozen=True):
-    """How far it is: bytes that came, of those known of. Its end has the image's id, or the error."""
+    """Progress of an image pull: bytes pulled of those known. Its end has the image's id, or the error."""
 
     done: int = 0
     total: int = 0

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class KillMark(Enum):
-    """Why a task is ended, where it is not its own doing, and how far that has come."""
+    """Reason for killing a task, where it does not end by itself, and the progress of that."""
 
     KILLED = "killed"
     DISK = "disk-full"
@@ -43,7 +43,7 @@ class KillMark(Enum):
 
 @dataclass(frozen=True)
 class EngineContext:
-    """What all tasks of an engine share."""
+    """Context shared by all tasks of an engine."""
 
     api: DockerApi
     images: Images

@@ -70,7 +70,7 @@ _NONSENSE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class HoldReport:
-    """How a held task's command ended, and when (ms since the epoch)."""
+    """Outcome of a held task's command, and the time of its end (ms since the epoch)."""
 
     time: int
     cause: EndCause

@@ -311,7 +311,7 @@ _CHANGED = flags.MODIFY | flags.MOVE_SELF | flags.ONESHOT
 
 @dataclass(frozen=True, slots=True)
 class DockerFiles:
-    """Where Docker keeps its own files of each container, which are open to us, and who tells of changes."""
+    """Folder of Docker's own files of each container, which are open to us, and the notifier of changes."""
 
     folder: Path
     news: FileNews

@@ -33,7 +33,7 @@ Make = Callable[[str], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What a gang has: a network, by Docker's name, and its addresses from this one on (0: the first)."""
+    """Network of a gang, by Docker's name, and its addresses from this one on (0: the first)."""
 
     network: str
     offset: int
@@ -76,7 +76,7 @@ class SpareNetworks:
 
     @property
     def keeps(self) -> bool:
-        """Whether networks of ended gangs are kept, so that each small gang should have one of these."""
+        """Return whether networks of ended gangs are kept, so that each small gang should get one."""
         return self._most > 0
 
     def docker_name(self, gang: str) -> str:

@@ -41,7 +41,7 @@ _KILLED_EXIT = 137
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What was seen of a task until its container ended; times are ms since the epoch.
+    """Observations of a task until its container ended; times are ms since the epoch.
 
     `exit_code`: as Docker's events told it. `signalled`: the container ran when it was sent a signal.
     `no_room`: it is ended because a disk of its machine is full, not because of its own limit.
@@ -58,7 +58,7 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class ContainerEnd:
-    """How a task ended; `process_killed`: one of its processes was killed for memory, and it went on."""
+    """Outcome of a task; `process_killed`: one of its processes was killed for memory, and it went on."""
 
     cause: EndCause
     exit_code: int | None

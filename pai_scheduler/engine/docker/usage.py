@@ -55,7 +55,7 @@ class ContainerUse:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """What tells of a container's processor time and its memory; `unified`: in the words of version 2."""
+    """Files with a container's CPU time and its memory; `unified`: in the format of cgroup version 2."""
 
     cpu: Path
     memory: Path

@@ -29,7 +29,7 @@ _BLOCK, _LONGEST_LINE = 2**14, 2**20
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """What was read: bytes that follow one another, and at which offset of the log the first one stands."""
+    """Slice of a log: bytes that follow one another, and the offset of the first one in the log."""
 
     offset: int
     data: bytes

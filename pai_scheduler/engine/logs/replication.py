@@ -20,7 +20,7 @@ _FILES = (*STREAMS, "index")
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much there is of one segment: bytes of its stdout, stderr and index."""
+    """Size of one segment: bytes of its stdout, stderr and index."""
 
     start: SegmentStart
     sizes: tuple[int, int, int]
@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What a copy lacks: parts in the order in which they are to be written. `complete`: it lacks no more.
+    """Parts that a copy lacks, in the order in which they are to be written. `complete`: it lacks no more.
 
     `extents` are those of the original; what a copy has beyond them was removed or cut off there.
     """

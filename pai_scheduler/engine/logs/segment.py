@@ -32,7 +32,7 @@ _BLOCK = 256
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What arrived at once on one stream; offsets and length in bytes."""
+    """Data that arrived at once on one stream; offsets and length in bytes."""
 
     time_ns: int
     merged_offset: int
@@ -55,7 +55,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SegmentStart:
-    """Where a segment begins: bytes of both streams before it; ordered as they were written."""
+    """Start of a segment: bytes of both streams before it; ordered as they were written."""
 
     merged: int
     stdout: int

@@ -41,7 +41,7 @@ _END_PATIENCE = 5.0
 
 
 class TaskObservation(NamedTuple):
-    """What was seen of a task; `running`: its supervisor has the lock."""
+    """Observed state of a task; `running`: its supervisor has the lock."""
 
     phase: TaskPhase
     record: TaskRecord

@@ -34,7 +34,7 @@ _prctl = ctypes.CDLL(None).prctl
 
 
 class ServerStatus(TypedDict, total=False):
-    """What a server says: that it listens on `port`, or its `problem`; `taken`: the port is another's."""
+    """Status of a server: it listens on `port`, or its `problem`; `taken`: the port is another's."""
 
     port: int
     problem: str
@@ -42,7 +42,7 @@ class ServerStatus(TypedDict, total=False):
 
 
 class SshServerState(NamedTuple):
-    """What was seen of a task's server; `alive`: it has the lock."""
+    """Observed state of a task's server; `alive`: it has the lock."""
 
     alive: bool
     answer: ServerStatus

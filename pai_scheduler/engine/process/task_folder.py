@@ -82,7 +82,7 @@ SUPERVISOR_ERROR = "supervisor-error"
 
 
 class TaskPhase(IntEnum):
-    """How far a task has come."""
+    """Phase that a task has reached."""
 
     NOTHING = 0
     PREPARED = 1
@@ -96,7 +96,7 @@ _FILES = {TaskPhase.PREPARED: "prepared", TaskPhase.LAUNCHED: "launched", TaskPh
 
 
 class Failure(TypedDict, total=False):
-    """Why a command could not be started: `kind` is exec, limits, log or internal."""
+    """Failure to start a command: `kind` is exec, limits, log or internal."""
 
     kind: str
     errno: int
@@ -104,7 +104,7 @@ class Failure(TypedDict, total=False):
 
 
 class TaskRecord(TypedDict, total=False):
-    """What is known of a task. Times in ms since the epoch; `pid`: the command, `supervisor`: its watcher.
+    """Record of a task. Times in ms since the epoch; `pid`: the command, `supervisor`: its watcher.
 
     `disk_was_full`: it was ended for that, and not for its own limit.
 
@@ -139,7 +139,7 @@ class GroupSpec(TypedDict):
 
 
 class LaunchSpec(TypedDict):
-    """What the supervisor runs; `memory_mb` only for the sentence about an OOM kill.
+    """Launch specification for the supervisor; `memory_mb` only for the sentence about an OOM kill.
 
     `hold`: stay when the command fails. `log_bytes`: most bytes of the log. `storage_gb`: who measures the
     working folder gives the order to end a task that wrote more. `gpus`: the UUIDs of its real ones.

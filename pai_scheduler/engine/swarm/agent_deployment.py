@@ -41,7 +41,7 @@ _SECRET_FILE, _SECRET_MODE = "pai-agent", 0o400
 
 @dataclass(frozen=True, slots=True)
 class AgentPlan:
-    """What runs on each node. `folder` and `docker_socket` are paths of the nodes; Swarm's templates
+    """Agent that runs on each node. `folder` and `docker_socket` are paths of the nodes; Swarm's templates
     (`{{.Node.Hostname}}`) may stand in them."""
 
     image: str
@@ -144,7 +144,7 @@ _NODE_DETAIL = "com.docker.swarm.node.id="
 
 @dataclass(frozen=True, slots=True)
 class NodeProgram:
-    """What runs: a module of this package, in `image`. `docker_socket`: its path on the nodes.
+    """Program to run: a module of this package, in `image`. `docker_socket`: its path on the nodes.
 
     In `environ` Swarm's templates (`{{.Node.ID}}`) may stand, and `{service}` is the service's name.
     `connected`: all are in one overlay network. `node`: the id of the only one it runs on.

@@ -28,7 +28,7 @@ _EARLIER, _VALID = timedelta(days=1), timedelta(days=730)
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What one side shows (PEM): its certificate and key, and the authority of the other side's."""
+    """TLS credentials of one side (PEM): its certificate and key, and the authority of the other side's."""
 
     certificate: bytes
     key: bytes = field(repr=False)

@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class _RemoteTask:
-    """What is known here of a task on the node."""
+    """Local state of a task on the node."""
 
     #: until it has started
     launch: Launch | None = None

@@ -116,7 +116,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What happened: `events` are documents (`read_event`), the last of which has the number `last`.
+    """Answer to a poll: `events` are documents (`read_event`), the last of which has the number `last`.
 
     `output`: tasks whose logs have grown since they were last asked for. `callers`: connections of containers
     that wait to be taken to the scheduler's machine. `answer`: the number of this answer. `time`: when it was
@@ -144,7 +144,7 @@ class LogWanted:
 
 @dataclass(frozen=True, slots=True)
 class WayIn:
-    """Where a task's SSH server listens on its node."""
+    """Address of a task's SSH server on its node."""
 
     port: int
     isolated: bool

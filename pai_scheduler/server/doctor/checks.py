@@ -175,7 +175,7 @@ def _gpus(report: MachineReport) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What came of it, by the ids of nodes: reports, why there is none, and each probe's address.
+    """Results of the probes, by node ID: reports, reasons for missing reports, and each probe's address.
 
     `said`: the last words of probes that failed.
     `unread`: Docker's words if it has not given all that the probes said.
@@ -229,8 +229,11 @@ _PROBE_SECONDS, _CONNECT_SECONDS = 90.0, 3.0
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """How the scheduler's agents are reached: `credentials` is the scheduler's PEM file, None where there is
-    none; `image`: empty: that of the agents that are there."""
+    """Connection settings of the scheduler's agents.
+
+    `credentials` is the scheduler's PEM file, None where there is none; `image`: empty: that of the agents
+    that are there.
+    """
 
     image: str
     port: int

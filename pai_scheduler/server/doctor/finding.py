@@ -10,7 +10,7 @@ from pai_scheduler.i18n import Message
 
 
 class Severity(StrEnum):
-    """How bad a finding is; WRONG keeps jobs from running, or from being kept."""
+    """Severity of a finding; WRONG keeps jobs from running, or from being kept."""
 
     GOOD = "ok"
     NOTE = "note"

@@ -44,7 +44,7 @@ class _Lines:
 
 
 class LoginThrottle:
-    """What one process of the gateway remembers of those who tried to log in. `now`: seconds, ever rising."""
+    """Record of recent login attempts in one gateway process. `now`: seconds, monotonic."""
 
     def __init__(
         self, now: Callable[[], float] = time.monotonic, throttle: GuessThrottle | None = None
@@ -158,7 +158,7 @@ class TaskUnreachableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedClient:
-    """Who logged in as `login`, from the address `peer`; `credential`: login name, method, key or token."""
+    """A client logged in as `login` from address `peer`; `credential`: login name, method, key or token."""
 
     login: str
     peer: str
@@ -167,7 +167,7 @@ class AuthenticatedClient:
 
 
 class ClientSession:
-    """What one client's connection does in a task."""
+    """The session of one client connection in a task."""
 
     def __init__(
         self, client: AuthenticatedClient, service: ServiceClient, notes: AuditQueue, keepalive: float

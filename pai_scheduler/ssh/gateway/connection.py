@@ -27,7 +27,7 @@ _ChannelT = TypeVar("_ChannelT")
 
 
 class GatewayContext(Protocol):
-    """What stands behind all connections of this process."""
+    """Context shared by all connections of this process."""
 
     def came(self, connection: Connection) -> None:
         """Hear of a connection that was made."""

@@ -29,7 +29,7 @@ class LoginRequest(TypedDict):
 
 
 class LoginAnswer(TypedDict):
-    """Who that is. `session_token`: what `open` and `note` are told, good for this login only.
+    """The authenticated user. `session_token`: to be passed to `open` and `note`, valid for this login only.
 
     `by`: how it was proved, for people ("job key", "key SHA256:…", "token").
     """
@@ -96,7 +96,7 @@ class OpenLogin(TypedDict):
 
 
 class StillRequest(TypedDict):
-    """Whether who is in may stay; `MOST_HELD` at most are asked about at once."""
+    """A request to revalidate open logins, at most `MOST_HELD` at once."""
 
     held: list[OpenLogin]
 

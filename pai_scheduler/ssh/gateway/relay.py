@@ -19,7 +19,7 @@ import asyncssh
 
 
 class Sock(Protocol):
-    """What is asked of a socket: asyncio gives its own only in part."""
+    """The socket methods in use: asyncio exposes its own sockets only in part."""
 
     def fileno(self) -> int:
         """Return its file descriptor."""
@@ -103,7 +103,7 @@ _HIGH_WATER, _LOW_WATER = 512 * 1024, 128 * 1024
 
 
 class SshChannel(Protocol):
-    """What is asked of a channel; all of it is asyncssh's."""
+    """The channel methods in use; all of them are asyncssh's."""
 
     def write(self, data: bytes, datatype: asyncssh.DataType = None) -> None:
         """Send; OSError where nothing can be sent any more."""
@@ -144,7 +144,7 @@ class PeerConnection:
 
     @property
     def sent(self) -> bool:
-        """Whether all that was to be sent is on its way."""
+        """Return whether all outgoing data is on its way."""
         return not self.outlet.full and not any(end.waiting for end in self.ends)
 
 
@@ -221,7 +221,7 @@ class ChannelEnd(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
 
     @property
     def waiting(self) -> bool:
-        """Whether there is something that could not be sent yet."""
+        """Return whether there is data that could not be sent yet."""
         channel = self._channel
         return channel is not None and not self._gone and channel.get_write_buffer_size() > 0
 

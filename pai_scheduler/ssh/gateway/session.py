@@ -194,12 +194,12 @@ class ClientEnd(ChannelEnd, asyncssh.SSHServerSession[bytes]):
 
     @property
     def agent(self) -> str | None:
-        """Where the client's agent is reached, as far as it lends it."""
+        """Return the path of the client's forwarded agent; None: it forwards none."""
         return self._session.get_agent_path()
 
     @property
     def kind(self) -> Kind:
-        """What is started."""
+        """Return the kind of session to start."""
         if self._session.get_subsystem() is not None:
             return "sftp"
         return "shell" if self._session.get_command() is None else "exec"

@@ -73,7 +73,7 @@ class TaskServerConnection(asyncssh.SSHClient):
 
     @property
     def usable(self) -> bool:
-        """Whether channels may be opened in it."""
+        """Return whether channels may be opened in it."""
         # it has no socket any more as soon as it is known to be lost
         return not self.ssh.is_closed() and self.ssh.get_extra_info("socket") is not None
 

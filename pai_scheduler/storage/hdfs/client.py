@@ -62,7 +62,7 @@ _FILE_ON_THE_WAY = re.compile(r"access=EXECUTE, inode=.*:-[-r][-w][-x]")
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """What HDFS answered instead: the short name of its exception and the first line of its sentence."""
+    """An error response of HDFS: the short name of its exception and the first line of its message."""
 
     status: int
     name: str
@@ -209,7 +209,7 @@ class HdfsRefused(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class NameNodeAnswer:
-    """What a name node answered. `uncertain`: an earlier try may have done it, with its answer lost."""
+    """A response of a name node. `uncertain`: an earlier try may have done it, with its response lost."""
 
     response: requests.Response
     uncertain: bool

@@ -29,7 +29,7 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class SocketOwner(Enum):
-    """Who listens at an address."""
+    """The owner of the socket that listens at an address."""
 
     NOBODY = "nobody"
     TASK = "task"
