@@ -16,12 +16,12 @@ _HERE = ("pai_scheduler", "pai_spawner", "pai_labextension")
 #: A process by the module that it starts with, how many modules of ours it may load, and which libraries.
 BUDGETS = {
     # many of them run at once
-    "pai_scheduler.engine.process.fork_server": (10, ""),
-    "pai_scheduler.engine.process.supervisor": (9, ""),
+    "pai_scheduler.engine.process.fork_server": (8, ""),
+    "pai_scheduler.engine.process.supervisor": (7, ""),
     "pai_scheduler.ssh.runtime.process.program": (2, "asyncio"),
     "pai_labextension.singleuser": (4, "babel"),
     "pai_labextension.extension": (
-        16,
+        14,
         "asyncio jsonschema jupyter_client jupyter_server prometheus_client tornado yaml zmq",
     ),
     # they run alone in a task, where nothing of ours is installed
@@ -30,15 +30,15 @@ BUDGETS = {
     "pai_labextension.kernels.runner": (1, "asyncio"),
     "pai_labextension.runs.runner": (1, "asyncio"),
     # a person waits for them
-    "pai_scheduler.client.cli.program": (9, "asyncio babel"),
-    "pai_scheduler.client.rest": (9, "babel httpx msgspec"),
+    "pai_scheduler.client.cli.program": (6, "asyncio babel"),
+    "pai_scheduler.client.rest": (8, "babel httpx msgspec"),
     # one of each for a scheduler, or for a node
-    "pai_scheduler.ssh.gateway.__main__": (51, "asyncio asyncssh babel cryptography httpx msgspec"),
-    "pai_scheduler.workers.file_server.__main__": (71, "asyncio babel msgspec requests tornado"),
-    "pai_scheduler.workers.tunnel_server.__main__": (45, "asyncio babel msgspec"),
-    "pai_scheduler.engine.agent.__main__": (86, "aiodocker aiohttp asyncio babel msgspec tornado"),
+    "pai_scheduler.ssh.gateway.__main__": (34, "asyncio asyncssh babel cryptography httpx msgspec"),
+    "pai_scheduler.workers.file_server.__main__": (48, "asyncio babel msgspec requests tornado"),
+    "pai_scheduler.workers.tunnel_server.__main__": (31, "asyncio babel msgspec"),
+    "pai_scheduler.engine.agent.__main__": (55, "aiodocker aiohttp asyncio babel msgspec tornado"),
     "pai_scheduler.server.doctor.node_probe": (
-        33,
+        22,
         "aiodocker aiohttp asyncio babel cryptography docker msgspec requests yaml",
     ),
 }
