@@ -80,7 +80,13 @@ def start_server(page: Page, url: str, name: str = "alice") -> None:
     page.get_by_role("button", name="Sign in").click()
     page.get_by_label("Memory (MB)", exact=True).fill("1024")
     page.get_by_role("button", name="Start").click()
-    page.wait_for_url(f"**/user/{name}/lab**")
+    try:
+        page.wait_for_url(f"**/user/{name}/lab**")
+    except Error as error:
+        if _NETWORK_CHANGED not in error.message:
+            raise
+        page.goto(url)  # leads to the server that is there, or is starting
+        page.wait_for_url(f"**/user/{name}/lab**")
     try:
         page.locator(".jp-LauncherCard").first.wait_for(timeout=PATIENCE / 2)
     except Error:
