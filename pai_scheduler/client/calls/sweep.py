@@ -133,9 +133,10 @@ class Sweep(Generic[R]):
                         self._news.wait(late)
         except KeyboardInterrupt:
             self._progress.close()
-            if self.job:
-                text = msg("Job {name} runs on; pai stop {name} ends it.", name=self.job)
-                print(text.in_locale(self._locale), file=sys.stderr, flush=True)
+            text = msg("Job {name} runs on; pai stop {name} ends it.", name=self.job)
+            if not self.job:
+                text = msg("The job is not submitted yet; it will be, unless cancel() gives it up.")
+            print(text.in_locale(self._locale), file=sys.stderr, flush=True)
             raise
         if all(future.done() for future in self.futures):
             self._progress.close()

@@ -13,6 +13,8 @@ import pytest
 
 from pai_scheduler.client import ApiError, Client, remote
 from pai_scheduler.client.calls import session
+from pai_scheduler.client.calls.output import JobProgress
+from pai_scheduler.client.calls.sweep import Sweep
 from tests.testbed.scheduler import CLUSTER, RunningScheduler, StartScheduler, hello_job
 
 MANY = 12
@@ -111,6 +113,18 @@ async def test_a_call_waits_and_says_so_where_the_user_has_as_many_jobs_as_one_m
         await alice.stop("alice", "first")
         assert await call == 42
         await alice.stop("alice", "second")
+
+
+def test_who_interrupts_a_sweep_that_is_not_submitted_yet_reads_that_it_will_be(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_progress: JobProgress, _pause: float = 0.0) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(JobProgress, "draw", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        Sweep(1, "en").results()
+    assert capsys.readouterr().err.startswith("The job is not submitted yet")
 
 
 async def test_a_call_whose_job_was_deleted_ends_and_says_so(
