@@ -139,7 +139,7 @@ class Node:
     def stop(self) -> None:
         """End all of it and its containers."""
         with contextlib.suppress(docker.errors.DockerException, OSError), client(self.host, 20) as engine:
-            for container in engine.containers.list(all=True):
+            for container in engine.containers.list(all=True, ignore_removed=True):
                 container.remove(force=True, v=True)
         for process in reversed(self._processes.values()):
             process.terminate()

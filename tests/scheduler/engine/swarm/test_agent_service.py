@@ -45,7 +45,7 @@ def authority(three_nodes: Swarm) -> Iterator[Authority]:
             service.remove()
         for node in three_nodes.nodes:
             with client(node.host) as engine:
-                for container in engine.containers.list(all=True):
+                for container in engine.containers.list(all=True, ignore_removed=True):
                     # (Swarm may be removing it at the same time)
                     with contextlib.suppress(docker.errors.APIError):
                         container.remove(force=True)
