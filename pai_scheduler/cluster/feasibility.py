@@ -403,7 +403,7 @@ class Feasibility:
 
 
 def feasibility(
-    dispatcher: SchedulerState,
+    state: SchedulerState,
     user: str,
     cluster: str,
     gang: Sequence[Demand],
@@ -412,11 +412,11 @@ def feasibility(
     run_ms: int | None = None,
 ) -> Feasibility:
     """Return what would happen to a job that came now. `run_ms`: its time limit; None: it has none."""
-    shape = dispatcher.shape(user, cluster, gang, preemptible, run_ms)
-    found = _look(dispatcher, user, cluster, shape)
+    shape = state.shape(user, cluster, gang, preemptible, run_ms)
+    found = _look(state, user, cluster, shape)
     if found.fits is not Fits.LATER or found.borrows or found.violation is not None:
         return found
-    awaits = dispatcher.would_preempt(user, cluster, shape)
+    awaits = state.would_preempt(user, cluster, shape)
     if not awaits:
         return found
     text = counted(
@@ -428,50 +428,50 @@ def feasibility(
     return replace(found, reason=text, awaits=awaits)
 
 
-def obstacle(dispatcher: SchedulerState, job_id: str) -> Feasibility:
+def obstacle(state: SchedulerState, job_id: str) -> Feasibility:
     """Return what a job waits for that is in line."""
-    user, cluster = dispatcher.whose(job_id)
-    return _look(dispatcher, user, cluster, dispatcher.queue.shape(job_id), job_id)
+    user, cluster = state.whose(job_id)
+    return _look(state, user, cluster, state.queue.shape(job_id), job_id)
 
 
 def _look(
-    dispatcher: SchedulerState, user: str, cluster: str, shape: Shape, job_id: str | None = None
+    state: SchedulerState, user: str, cluster: str, shape: Shape, job_id: str | None = None
 ) -> Feasibility:
-    closed = _closed(dispatcher, cluster)
+    closed = _closed(state, cluster)
     if closed is not None:
         return Feasibility(Fits.LATER, closed)
     most = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
-    never = _never(dispatcher, user, cluster, shape, most)
+    never = _never(state, user, cluster, shape, most)
     if never is not None:
         return never
-    with dispatcher.without_reservation(job_id):
-        found = dispatcher.fits(user, cluster, shape, Bound.GUARANTEE)
+    with state.without_reservation(job_id):
+        found = state.fits(user, cluster, shape, Bound.GUARANTEE)
         if found is True:
             return Feasibility(Fits.NOW)
         borrows = shape.preemptible and isinstance(found, QuotaViolation)
         if shape.preemptible:
-            found = dispatcher.fits(user, cluster, shape, most)
+            found = state.fits(user, cluster, shape, most)
         if found is True:
             return Feasibility(Fits.NOW, borrows=True)
         if isinstance(found, QuotaViolation):
-            return Feasibility(Fits.LATER, _beyond(dispatcher, found), borrows, found)
-        if dispatcher.fits(user, cluster, shape, most, beside_reservations=False) is True:
+            return Feasibility(Fits.LATER, _beyond(state, found), borrows, found)
+        if state.fits(user, cluster, shape, most, beside_reservations=False) is True:
             text = msg("what it needs is free, but kept for jobs that have waited longer or come first.")
             return Feasibility(Fits.LATER, text, borrows, behind=True)
-        room = dispatcher.quota_accounting.gpu_room(cluster, most)
-        with dispatcher.without_reservations():
-            barred = dispatcher.barred(shape)
-            if barred and dispatcher.cluster.fits(shape.gang, room):
-                return Feasibility(Fits.LATER, _maintenance(dispatcher, shape, barred), borrows)
-            reason = missing(dispatcher.cluster, shape.gang, room)
+        room = state.quota_accounting.gpu_room(cluster, most)
+        with state.without_reservations():
+            barred = state.barred(shape)
+            if barred and state.cluster.fits(shape.gang, room):
+                return Feasibility(Fits.LATER, _maintenance(state, shape, barred), borrows)
+            reason = missing(state.cluster, shape.gang, room)
         # (what the exact search finds here, it may not have had the time to find when the job was tried)
         return Feasibility(
             Fits.LATER, reason or msg("an arrangement of its tasks is being looked for."), borrows
         )
 
 
-def _closed(dispatcher: SchedulerState, cluster: str) -> Message | None:
-    known = dispatcher.quota_accounting.clusters.get(cluster)
+def _closed(state: SchedulerState, cluster: str) -> Message | None:
+    known = state.quota_accounting.clusters.get(cluster)
     if known is None:
         return msg("there is no virtual cluster {vc} any more.", vc=cluster)
     if known.stopped:
@@ -479,10 +479,10 @@ def _closed(dispatcher: SchedulerState, cluster: str) -> Message | None:
     return None
 
 
-def _maintenance(dispatcher: SchedulerState, shape: Shape, barred: Collection[int]) -> Message:
+def _maintenance(state: SchedulerState, shape: Shape, barred: Collection[int]) -> Message:
     """Say which maintenance keeps a job from what is free."""
     nodes: dict[Maintenance, list[str]] = {}
-    for use in dispatcher.cluster.uses.values():
+    for use in state.cluster.uses.values():
         if use.number in barred and use.node.ready:
             nodes.setdefault(use.node.maintenance[0], []).append(use.node.name)
     planned = [
@@ -509,24 +509,22 @@ def _maintenance(dispatcher: SchedulerState, shape: Shape, barred: Collection[in
     )
 
 
-def _never(
-    dispatcher: SchedulerState, user: str, cluster: str, shape: Shape, bound: Bound
-) -> Feasibility | None:
-    reason = never_fits(dispatcher.cluster, shape.gang)
+def _never(state: SchedulerState, user: str, cluster: str, shape: Shape, bound: Bound) -> Feasibility | None:
+    reason = never_fits(state.cluster, shape.gang)
     if reason is not None:
         return Feasibility(Fits.NEVER, reason)
-    violation = dispatcher.quota_accounting.never_within(cluster, user, shape.asked, bound)
-    if violation is None and not dispatcher.ever_fits(cluster, shape, bound):
+    violation = state.quota_accounting.never_within(cluster, user, shape.asked, bound)
+    if violation is None and not state.ever_fits(cluster, shape, bound):
         # GPUs of any type, too few of each within the limits
         reason = msg("the limits of virtual cluster {vc} leave no arrangement of its tasks.", vc=cluster)
         return Feasibility(Fits.NEVER, msg("Never fits at present: {reason}", reason=reason))
     if violation is None:
         return None
-    reason = msg("Never fits at present: {reason}", reason=_beyond(dispatcher, violation))
+    reason = msg("Never fits at present: {reason}", reason=_beyond(state, violation))
     return Feasibility(Fits.NEVER, reason, violation=violation)
 
 
-def _beyond(dispatcher: SchedulerState, violation: QuotaViolation) -> Message:
+def _beyond(state: SchedulerState, violation: QuotaViolation) -> Message:
     asked = describe(violation.resource, violation.asked)
     limit = describe(violation.resource, violation.limit)
     values = {"vc": violation.virtual_cluster, "asked": asked, "limit": limit, "used": violation.used}
@@ -537,7 +535,7 @@ def _beyond(dispatcher: SchedulerState, violation: QuotaViolation) -> Message:
             **values,
             user=violation.user,
         )
-    cluster = dispatcher.quota_accounting.clusters[violation.virtual_cluster]
+    cluster = state.quota_accounting.clusters[violation.virtual_cluster]
     if violation.bound is Bound.GUARANTEE:
         return msg(
             "virtual cluster {vc} has {limit} of its own ({share:g} %), of which {used} are in use, and "

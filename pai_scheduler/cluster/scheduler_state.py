@@ -53,7 +53,9 @@ class Shape:
         return self._hash
 
 
-class _Waiting(msgspec.Struct, frozen=True, gc=False):
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """Whose a waiting job is, and for how long it may run; None: without a limit."""
+
     user: str
     virtual_cluster: str
     run_ms: int | None
@@ -77,27 +79,28 @@ class SchedulerState:
         self.quota_accounting = QuotaAccounting(cluster.nodes, clusters)
         #: what users have used, where they share by that
         self.usage = UsageAccounting(clusters)
+        self.overtake_limit = overtake_limit
         self.queue: Queue[Shape] = Queue(lambda shape: set(shape.gang), overtake_limit)
         self.holdings = Holdings()
         self.reservations = Reservations()
         self._borrowing = Borrowing()
-        self._waiting: dict[str, _Waiting] = {}
+        self.waiting: dict[str, Waiting] = {}
         self._nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes}
         #: the same nodes with nothing on them, made when somebody asks
         self._empty: Cluster | None = None
         #: where something became free since the last decisions: on which nodes, of whose shares
-        self._freed: set[str] = set()
+        self.freed_nodes: set[str] = set()
         #: what is free there, and as of when: how much had changed, and how many nodes they were
         self._rooms: tuple[tuple[Cluster, int, int], list[FreeRoom]] | None = None
-        self._freed_clusters: set[str] = set()
+        self.freed_clusters: set[str] = set()
         #: something has changed for the jobs that have reservations: there, or anywhere
-        self._stirred = self._stirred_all = False
+        self.stirred = self.stirred_all = False
         #: of which virtual clusters and shapes the jobs are for which nothing is kept any more
-        self._reservations_ended: list[tuple[str, Shape]] = []
+        self.reservations_ended: list[tuple[str, Shape]] = []
         #: counts what changes the answer to what would start: what is free, who waits, what ends when
         self.version = 0
         #: what does not fit even when everything has ended, as long as nodes and shares stay as they are
-        self._hopeless: set[tuple[str, Shape]] = set()
+        self.hopeless: set[tuple[str, Shape]] = set()
         #: which time it is: maintenance that is near keeps jobs away
         self.now = 0
         self._notice_ms = maintenance_notice_ms
@@ -119,10 +122,10 @@ class SchedulerState:
     ) -> None:
         """Put a job in line. `run_ms`: its time limit; None: it has none."""
         self.version += 1
-        self._waiting[job_id] = _Waiting(user, virtual_cluster, run_ms)
+        self.waiting[job_id] = Waiting(user, virtual_cluster, run_ms)
         shape = self.shape(user, virtual_cluster, gang, preemptible, run_ms)
         self._line_up(job_id, shape, rank, overtaken)
-        if self._stops_its_own(virtual_cluster):
+        if self.stops_its_own(virtual_cluster):
             # (others of its shape may be of higher levels, for which nobody is stopped)
             self.queue.reopen_line(virtual_cluster, shape)
 
@@ -142,13 +145,13 @@ class SchedulerState:
         `positions`: their ranks and ids; `overtaken`: how often that happened to those to whom it did.
         """
         self.version += 1
-        self._waiting.update(
-            dict.fromkeys((job_id for _, job_id in positions), _Waiting(user, virtual_cluster, run_ms))
+        self.waiting.update(
+            dict.fromkeys((job_id for _, job_id in positions), Waiting(user, virtual_cluster, run_ms))
         )
         shape = self.shape(user, virtual_cluster, gang, preemptible, run_ms)
         sharer = user if self.usage.shares(virtual_cluster) else None
         self.queue.add_many(virtual_cluster, shape, positions, overtaken, sharer)
-        if self._stops_its_own(virtual_cluster):
+        if self.stops_its_own(virtual_cluster):
             self.queue.reopen_line(virtual_cluster, shape)
 
     def yields(self, job_id: str, precedence: int | None) -> None:
@@ -165,18 +168,26 @@ class SchedulerState:
             for reservation in list(self.reservations):
                 waits = reservation.virtual_cluster == name and job_id in reservation.awaits
                 if waits and comes_to_stop(self.queue.rank(reservation.job_id)[0], precedence):
-                    self._drop_reservation(reservation.job_id)
+                    self.drop_reservation(reservation.job_id)
 
-    def _stops_its_own(self, virtual_cluster: str) -> bool:
+    def settle(self) -> None:
+        """Take all changes as looked at: who cannot start now cannot before the next."""
+        self.stirred = self.stirred_all = False
+        self.freed_nodes.clear()
+        self._rooms = None
+        self.freed_clusters.clear()
+
+    def stops_its_own(self, virtual_cluster: str) -> bool:
+        """Return whether jobs of a virtual cluster may stop others of it, as service decides."""
         cluster = self.quota_accounting.clusters.get(virtual_cluster)
         return cluster is not None and cluster.service_order is not None
 
     def leave(self, job_id: str) -> None:
         """Take a job out of line, where it is."""
-        if self._waiting.pop(job_id, None) is None:
+        if self.waiting.pop(job_id, None) is None:
             return
         self.version += 1
-        self._drop_reservation(job_id)
+        self.drop_reservation(job_id)
         self.queue.remove(job_id)
 
     def rerank(self, job_id: str, rank: Rank) -> None:
@@ -184,13 +195,13 @@ class SchedulerState:
         self.version += 1
         shape = self.queue.shape(job_id)
         overtaken = self.queue.overtaken(job_id)
-        self._drop_reservation(job_id)
+        self.drop_reservation(job_id)
         self.queue.remove(job_id)
         self._line_up(job_id, shape, rank, overtaken)
         self.queue.reopen()
 
     def _line_up(self, job_id: str, shape: Shape, rank: Rank, overtaken: int) -> None:
-        waiting = self._waiting[job_id]
+        waiting = self.waiting[job_id]
         shares = self.usage.shares(waiting.virtual_cluster)
         user = waiting.user if shares else None
         self.queue.add(job_id, waiting.virtual_cluster, shape, rank, overtaken, user)
@@ -201,8 +212,13 @@ class SchedulerState:
             if self.queue.shift(virtual_cluster, user, shift_of(turn)):
                 self.version += 1
 
-    def _count_start(self, holding: JobHolding, now: int) -> None:
-        """A job has got its resources: its user has used more."""
+    def begin(self, holding: JobHolding, tasks: Iterable[tuple[Demand, Assignment]], now: int) -> None:
+        """Book a job that starts, but for its room, which is taken: its user has used more."""
+        for place, (demand, assignment) in enumerate(tasks):
+            amounts = of_task(demand, assignment, self._nodes)
+            holding.tasks[place] = (demand, assignment, amounts)
+            self.quota_accounting.book(holding.virtual_cluster, holding.user, amounts)
+        self._add(holding)
         sharer = holding.virtual_cluster, holding.user
         self.usage.took(sharer, sum(weight(demand) for demand, _, _ in holding.tasks.values()), now)
         if self.usage.shares(holding.virtual_cluster):
@@ -231,8 +247,7 @@ class SchedulerState:
             self.quota_accounting.book(virtual_cluster, user, holding.tasks[place][2])
             self.usage.book((virtual_cluster, user), weight(demand))
         if holding.tasks:
-            self.holdings.add(holding)
-            self._borrowing.add(holding, self._guarantee(holding.virtual_cluster))
+            self._add(holding)
 
     def release(self, job_id: str, place: int, now: int = 0) -> None:
         """A task of a job is over: what it held is free. `now` counts where users share by what they use."""
@@ -245,13 +260,13 @@ class SchedulerState:
         self._borrowing.change(holding, self._guarantee(holding.virtual_cluster))
         if not holding.tasks:
             self.holdings.remove(job_id)
-        self._stirred = True
-        self._freed.add(assignment.node)
-        self._freed_clusters.add(holding.virtual_cluster)
-        self._reopen(holding.virtual_cluster)
+        self.stirred = True
+        self.freed_nodes.add(assignment.node)
+        self.freed_clusters.add(holding.virtual_cluster)
+        self.reopen(holding.virtual_cluster)
         self.reservations.refresh(self.cluster, assignment.node)
 
-    def _reopen(self, virtual_cluster: str) -> None:
+    def reopen(self, virtual_cluster: str) -> None:
         """Less counts against a virtual cluster's limits, and something is free: open who may start now.
 
         Who waits for room only is found by what is free on the nodes that are noted.
@@ -321,7 +336,7 @@ class SchedulerState:
 
     def _reshape(self) -> None:
         """Put each job in the line where it belongs, as the criteria for equal jobs may have changed."""
-        for job_id, waiting in self._waiting.items():
+        for job_id, waiting in self.waiting.items():
             # a quota, or turns, make lines of their own for each user, maintenance for each time limit
             shape, rank, overtaken = (
                 self.queue.shape(job_id),
@@ -333,7 +348,7 @@ class SchedulerState:
             )
             shares = self.usage.shares(waiting.virtual_cluster)
             if new != shape or shares is not (self.queue.line(job_id).user is not None):
-                self._drop_reservation(job_id)
+                self.drop_reservation(job_id)
                 self.queue.remove(job_id)
                 self._line_up(job_id, new, rank, overtaken)
 
@@ -346,7 +361,7 @@ class SchedulerState:
 
     def whose(self, job_id: str) -> tuple[str, str]:
         """Return the user and the virtual cluster of a waiting job."""
-        waiting = self._waiting[job_id]
+        waiting = self.waiting[job_id]
         return waiting.user, waiting.virtual_cluster
 
     def fits(
@@ -356,14 +371,14 @@ class SchedulerState:
         out = (
             self.reservations
             if not beside_reservations
-            else self._reservations_beyond()
+            else self.reservations_beyond()
             if bound is Bound.GUARANTEE
             else ()
         )
         with self.reservations.suspended(self.cluster, out):
-            placed = self._try(user, cluster, shape, bound)
+            placed = self.try_to_place(user, cluster, shape, bound)
             if isinstance(placed, list):
-                self._unplace(shape, placed)
+                self.unplace(shape, placed)
         return placed if isinstance(placed, QuotaViolation) else placed is not None
 
     def barred(self, shape: Shape, now: int | None = None) -> frozenset[int]:
@@ -394,13 +409,13 @@ class SchedulerState:
         )
         behind = reservations[place:]
         for reservation in behind:
-            self._unbook(reservation)
+            self.unbook(reservation)
         try:
             with self.reservations.suspended(self.cluster, behind):
                 yield
         finally:
             for reservation in behind:
-                self._book(reservation)
+                self.book(reservation)
 
     @contextmanager
     def without_reservations(self) -> Iterator[None]:
@@ -462,6 +477,10 @@ class SchedulerState:
 
     # -- within -----------------------------------------------------------------------------------------
 
+    def _add(self, holding: JobHolding) -> None:
+        self.holdings.add(holding)
+        self._borrowing.add(holding, self._guarantee(holding.virtual_cluster))
+
     def _guarantee(self, cluster: str) -> Amounts | None:
         return self.quota_accounting.limits(cluster, Bound.GUARANTEE)
 
@@ -478,59 +497,64 @@ class SchedulerState:
         limited = known is not None and (known.gpus_per_user is not None or known.fair_share_hours > 0)
         return _shape(tuple(gang), preemptible, user if limited else None, run_ms if self.barring else None)
 
-    def _try(
+    def try_to_place(
         self, user: str, cluster: str, shape: Shape, bound: Bound
     ) -> list[Assignment] | QuotaViolation | None:
+        """Place a gang (booked on the cluster only); else the limit it goes beyond, None: no room."""
         violation = self.quota_accounting.violation(cluster, user, shape.asked, bound)
         if violation is not None:
             return violation
         room = self.quota_accounting.gpu_room(cluster, bound)
         return self.cluster.place(shape.gang, room, barred=self.barred(shape))
 
-    def _unplace(self, shape: Shape, placed: Sequence[Assignment]) -> None:
+    def unplace(self, shape: Shape, placed: Sequence[Assignment]) -> None:
+        """Take back what `try_to_place` has booked."""
         for demand, assignment in zip(shape.gang, placed, strict=True):
             self.cluster.release(demand, assignment)
 
-    def _book(self, reservation: Reservation) -> None:
+    def book(self, reservation: Reservation) -> None:
+        """Count a reservation as used of its virtual cluster's shares."""
         self.quota_accounting.book(reservation.virtual_cluster, reservation.user, reservation.amounts)
 
-    def _unbook(self, reservation: Reservation) -> None:
+    def unbook(self, reservation: Reservation) -> None:
+        """Do not count it any longer."""
         self.quota_accounting.unbook(reservation.virtual_cluster, reservation.user, reservation.amounts)
 
-    def _drop_reservation(self, job_id: str) -> bool:
+    def drop_reservation(self, job_id: str) -> bool:
         """Keep nothing for a job any longer; tell whether something was kept."""
         reservation = self.reservations.pop(self.cluster, job_id)
         if reservation is None:
             return False
         self.version += 1
-        self._unbook(reservation)
-        self._stirred = self._stirred_all = True
+        self.unbook(reservation)
+        self.stirred = self.stirred_all = True
         self.queue.take_back(job_id)
-        self._reservation_ended(reservation, self.queue.shape(job_id))
+        self.reservation_ended(reservation, self.queue.shape(job_id))
         return True
 
-    def _reservation_ended(self, reservation: Reservation, shape: Shape) -> None:
+    def reservation_ended(self, reservation: Reservation, shape: Shape) -> None:
         """Record the end of a reservation: others may have its resources, as soon as that is looked at."""
-        self._reservations_ended.append((reservation.virtual_cluster, shape))
-        self._freed.update(reservation.nodes)
+        self.reservations_ended.append((reservation.virtual_cluster, shape))
+        self.freed_nodes.update(reservation.nodes)
 
     def _drop_reservations(self) -> None:
         for reservation in self.reservations:
-            self._drop_reservation(reservation.job_id)
+            self.drop_reservation(reservation.job_id)
 
-    def _reservations_beyond(self) -> list[Reservation]:
+    def reservations_beyond(self) -> list[Reservation]:
+        """List what is kept for jobs beyond their guarantees, and not looked past now."""
         return [reservation for reservation in self.reservations.beyond() if not reservation.suspended]
 
-    def _freed_rooms(self) -> list[FreeRoom]:
+    def freed_rooms(self) -> list[FreeRoom]:
         """Return what is free by now where something became free: also what those have who may have to wait.
 
         A job within its guarantee gets what is kept for one beyond its own.
         """
-        as_of = self.cluster, self.cluster.changes, len(self._freed)
+        as_of = self.cluster, self.cluster.changes, len(self.freed_nodes)
         if self._rooms is not None and self._rooms[0] == as_of:
             return self._rooms[1]
         rooms: list[FreeRoom] = []
-        for name in self._freed:
+        for name in self.freed_nodes:
             use = self.cluster.uses.get(name)
             if use is None or not use.node.ready:
                 continue
@@ -550,10 +574,10 @@ class SchedulerState:
 
     def _start_over(self) -> None:
         self.version += 1
-        self._hopeless.clear()
+        self.hopeless.clear()
         self._borrowing.forget()
         self._drop_reservations()
-        self._stirred = self._stirred_all = True
+        self.stirred = self.stirred_all = True
         self.queue.reopen()
 
 

@@ -124,7 +124,7 @@ def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[st
     `others`: the other virtual clusters that are open to the user.
     """
     gang = gang_of(spec, core.settings.storage_request_gb)
-    core.dispatcher.now = max(core.dispatcher.now, now)
+    core.state.now = max(core.state.now, now)
     found = _feasibility(core, user, spec, gang)
     reason = found.reason
     if found.fits is Fits.NOW and found.borrows:
@@ -133,7 +133,7 @@ def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[st
             "and is queued again then.",
             vc=spec.virtual_cluster,
         )
-    scheduler_state = core.dispatcher
+    scheduler_state = core.state
     cluster = scheduler_state.quota_accounting.clusters.get(spec.virtual_cluster)
     limits = Limits(
         spec.priority,
@@ -159,15 +159,15 @@ def never_fits_reason(core: Core, user: str, spec: JobSpec) -> Message | None:
     In a virtual cluster that is not there, it is only the nodes that keep it from that.
     """
     gang = gang_of(spec, core.settings.storage_request_gb)
-    if spec.virtual_cluster not in core.dispatcher.quota_accounting.clusters:
-        return never_fits(core.dispatcher.cluster, gang)
+    if spec.virtual_cluster not in core.state.quota_accounting.clusters:
+        return never_fits(core.state.cluster, gang)
     found = _feasibility(core, user, spec, gang)
     return found.reason if found.fits is Fits.NEVER else None
 
 
 def _feasibility(core: Core, user: str, spec: JobSpec, gang: Sequence[Demand]) -> Feasibility:
     return feasibility(
-        core.dispatcher,
+        core.state,
         user,
         spec.virtual_cluster,
         gang,
@@ -191,7 +191,7 @@ def _starts_within(
     if found.awaits:
         return seconds_until(max(_ended_by(core, holding, now) for holding in found.awaits), now)
     limit = core.run_ms(spec)
-    shape = core.dispatcher.shape(user, spec.virtual_cluster, gang, spec.preemptible, limit)
+    shape = core.state.shape(user, spec.virtual_cluster, gang, spec.preemptible, limit)
     start = _estimated_start(core, user, spec.virtual_cluster, shape, _rank_now(core, user, spec, now), now)
     return None if start is None else seconds_until(start, now)
 
@@ -199,7 +199,7 @@ def _starts_within(
 def start_of_waiting(core: Core, job_id: str, now: int) -> int | None:
     """Estimate when a job starts that waits (ms since the epoch), as `forecast` does for one that is not
     submitted yet; None: nobody knows, or it does not wait."""
-    state = core.dispatcher
+    state = core.state
     state.now = max(state.now, now)
     job = core.jobs.get(job_id)
     if job is not None and job.sub_state is SubState.RETRY_WAIT:
@@ -263,8 +263,8 @@ def _estimated_start(
             known += [] if stopped is None else [stopped + core.grace_ms(job.spec)]
         return min(known, default=None)
 
-    ahead = those_ahead(core.dispatcher, cluster, rank)
-    return estimate_start(core.dispatcher, user, cluster, shape, ahead, now, run_ms, job_id, end)
+    ahead = those_ahead(core.state, cluster, rank)
+    return estimate_start(core.state, user, cluster, shape, ahead, now, run_ms, job_id, end)
 
 
 def _starts_now_in(
@@ -300,7 +300,7 @@ def _grace_errors(core: Core, spec: JobSpec) -> list[SpecError]:
 
 
 def _run_limit_errors(core: Core, spec: JobSpec) -> list[SpecError]:
-    cluster = core.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
+    cluster = core.state.quota_accounting.clusters.get(spec.virtual_cluster)
     asked, limit = spec.max_run_seconds, cluster.max_run_seconds if cluster is not None else None
     if asked is None or limit is None or asked <= limit:
         return []
@@ -342,7 +342,7 @@ def positions_of(core: Core, jobs: Iterable[Job], virtual_cluster: str) -> list[
 def _queued(core: Core, job_id: str, place: int) -> QueuedJob:
     queue = core.queue
     position = (queue.rank(job_id), job_id)
-    reserved = job_id in core.dispatcher.reservations
+    reserved = job_id in core.state.reservations
     return QueuedJob(core.jobs[job_id], place, position, queue.overtaken(job_id), reserved)
 
 
@@ -352,7 +352,7 @@ def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
     `now` in ms since the epoch.
     """
     job = core.jobs.get(job.id, job)  # the core knows more than the store
-    core.dispatcher.now = max(core.dispatcher.now, now)
+    core.state.now = max(core.state.now, now)
     if job.state is not State.WAITING and job.sub_state is not SubState.ENDING:
         return None
     reason = _waits_for(core, job, now)
@@ -373,7 +373,7 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
         if job.progress is not None:
             return msg("Has its resources; {progress}.", progress=job.progress)
         return msg("Has its resources; its tasks are being started.")
-    usage, sharer = core.dispatcher.usage, (job.spec.virtual_cluster, job.user)
+    usage, sharer = core.state.usage, (job.spec.virtual_cluster, job.user)
     if usage.shares(job.spec.virtual_cluster):
         return msg(
             "Waiting in virtual cluster {vc}, place {place} in the queue, where who has used less comes "
@@ -384,7 +384,7 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
             hours=usage.gpu_hours(sharer, now),
             reason=_lacks(core, job, now),
         )
-    cluster = core.dispatcher.quota_accounting.clusters.get(job.spec.virtual_cluster)
+    cluster = core.state.quota_accounting.clusters.get(job.spec.virtual_cluster)
     if cluster is not None and cluster.shortest_remaining is not None and job.turn is not None:
         return msg(
             "Waiting in virtual cluster {vc}, place {place} in the queue, where who needs least to its end "
@@ -443,17 +443,17 @@ def _in_words(ms: int) -> Message:
 
 def _lacks(core: Core, job: Job, now: int) -> Message:
     """Return what is missing, and what would free it."""
-    found = obstacle(core.dispatcher, job.id)
+    found = obstacle(core.state, job.id)
     reason = found.reason or msg("it is its turn.")
     if found.fits is Fits.NEVER:
         return reason
-    ends = core.dispatcher.awaits(job.id)
+    ends = core.state.awaits(job.id)
     stopped_by = [holding.expected_end or now for holding in ends or () if holding.ending]
     if ends and len(stopped_by) == len(ends):
         return _after_those_stopped(
-            reason, len(ends), max(stopped_by) - now, reserved=job.id in core.dispatcher.reservations
+            reason, len(ends), max(stopped_by) - now, reserved=job.id in core.state.reservations
         )
-    if job.id in core.dispatcher.reservations:
+    if job.id in core.state.reservations:
         return counted(
             "{reason} It is next: what becomes free is kept for it, until {count} more job has ended.",
             "{reason} It is next: what becomes free is kept for it, until {count} more jobs have ended.",
@@ -462,7 +462,7 @@ def _lacks(core: Core, job: Job, now: int) -> Message:
         )
     if not ends:
         return reason
-    values = {"reason": reason, "ends": len(ends), "count": len(core.dispatcher.holdings)}
+    values = {"reason": reason, "ends": len(ends), "count": len(core.state.holdings)}
     latest = [holding.expected_end for holding in ends if holding.expected_end is not None]
     if len(latest) < len(ends):
         return counted(
@@ -529,7 +529,7 @@ def node_uses(core: Core) -> list[NodeUse]:
     for job, task in _holding(core):
         for gpu in task.assignment.gpus:
             holders[task.assignment.node][gpu] = job
-    with core.dispatcher.without_reservations():
+    with core.state.without_reservations():
         return [
             NodeUse(
                 use.node,

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from sortedcontainers import SortedDict
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
-from pai_scheduler.cluster.dispatcher import Dispatcher
 from pai_scheduler.cluster.fair_share import CORES_PER_GPU, weight
 from pai_scheduler.cluster.queue_rank import Rank, comes_to_stop, precedence, turn_in_level
 from pai_scheduler.cluster.resources import CPUS, Amounts, gang_of, gpus_in
+from pai_scheduler.cluster.scheduler_state import SchedulerState
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.spec import JobSpec
 
@@ -162,20 +162,20 @@ def time_limit_turn(cluster: VirtualCluster | None, run_seconds: int | None, sub
     return submitted + 1000 * cluster.shorter_first * seconds
 
 
-def reorder(jobs: Mapping[str, Job], dispatcher: Dispatcher, job: Job, event: Reordered) -> list[Job]:
+def reorder(jobs: Mapping[str, Job], state: SchedulerState, job: Job, event: Reordered) -> list[Job]:
     """Change the orders and priorities that make a job's new rank; return the jobs that were changed.
 
     Those between its old and its new place move up or down by one: each gets its neighbour's order.
     """
     changed: dict[str, Job] = {}
     # (where users take turns, nobody moves a job past another user's)
-    owner_only = event.owner_only or dispatcher.usage.shares(job.spec.virtual_cluster)
+    owner_only = event.owner_only or state.usage.shares(job.spec.virtual_cluster)
     if event.priority is not None and job.present_priority != event.priority:
         job.priority = event.priority
         changed[job.id] = job
-    if event.place is None or job.id not in dispatcher.queue:
+    if event.place is None or job.id not in state.queue:
         return list(changed.values())
-    ids = dispatcher.queue.in_order(job.spec.virtual_cluster)
+    ids = state.queue.in_order(job.spec.virtual_cluster)
     among = [
         other
         for other in map(jobs.__getitem__, ids)
@@ -227,9 +227,9 @@ class ServiceWatch:
     """Looks at jobs when they are put in line, start, or have had so much that it matters."""
 
     def __init__(
-        self, dispatcher: Dispatcher, timers: Timers, likely_run_ms: LikelyRun, storage_request_gb: int
+        self, state: SchedulerState, timers: Timers, likely_run_ms: LikelyRun, storage_request_gb: int
     ) -> None:
-        self._dispatcher = dispatcher
+        self._state = state
         self._timers = timers
         self._likely_run_ms = likely_run_ms
         self._storage_request_gb = storage_request_gb
@@ -242,7 +242,7 @@ class ServiceWatch:
 
     def policy(self, spec: JobSpec) -> Policy | None:
         """Return what decides in a job's virtual cluster; None: something else than service."""
-        cluster = self._dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
+        cluster = self._state.quota_accounting.clusters.get(spec.virtual_cluster)
         return None if cluster is None else cluster.service_order
 
     def turn(self, policy: Policy, user: str, spec: JobSpec) -> int:
@@ -283,7 +283,7 @@ class ServiceWatch:
             if policy is None:
                 return
             service = self._service_of(job)
-            pause = pause_ms(service, self._dispatcher.quota_accounting.guaranteed(name))
+            pause = pause_ms(service, self._state.quota_accounting.guaranteed(name))
             if name not in self._promotes_at and not self.knows_promotions:
                 self._promotes_at[name] = time + pause
             at = max(since + 3_600_000 * policy.promote_hours, self._promotes_at.get(name, 0))
@@ -294,23 +294,23 @@ class ServiceWatch:
             self._promotes_at[name] = time + pause
             job.uncounted, job.turn = promoted(service), 0
             outcome.jobs[job.id] = job
-            self._dispatcher.rerank(job.id, job.rank)
+            self._state.rerank(job.id, job.rank)
 
     def watch(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
         """Tell for whom a job is stopped that has its resources, and look again when that changes."""
         self._timers.cancel(job.id, Timer.SERVICE)
         policy = self.policy(job.spec)
         if policy is None or not job.spec.may_be_interrupted:
-            self._dispatcher.yields(job.id, None)
+            self._state.yields(job.id, None)
             return
         begin = attempt.created + 1000 * policy.run_seconds
         if time < begin:
-            self._dispatcher.yields(job.id, None)
+            self._state.yields(job.id, None)
             self._wake(job.id, Timer.SERVICE, begin, outcome)
             return
         service = self._service_of(job, time - attempt.created)
         below = stops_below(policy, service)
-        self._dispatcher.yields(job.id, None if below is None else precedence(job.present_priority, below))
+        self._state.yields(job.id, None if below is None else precedence(job.present_priority, below))
         if (run_ms := changes_in(policy, service)) is not None:
             self._wake(job.id, Timer.SERVICE, time + run_ms, outcome)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pai_scheduler.cluster.dispatcher import Dispatcher
 from pai_scheduler.cluster.queue_rank import QueuePosition, precedence
 from pai_scheduler.cluster.resources import gang_of
+from pai_scheduler.cluster.scheduler_state import SchedulerState
 from pai_scheduler.job.spec import JobSpec
 
 from .model import Job
@@ -38,14 +38,14 @@ class Lineup:
 
     def __init__(
         self,
-        dispatcher: Dispatcher,
+        state: SchedulerState,
         storage_request_gb: int,
         run_ms: Callable[[JobSpec], int | None],
         turn: Callable[[str, JobSpec, int], int | None],
     ) -> None:
-        self._dispatcher, self._storage_gb = dispatcher, storage_request_gb
+        self._state, self._storage_gb = state, storage_request_gb
         self._run_ms, self._turn = run_ms, turn
-        clusters = dispatcher.quota_accounting.clusters.values()
+        clusters = state.quota_accounting.clusters.values()
         self._shorter_first = {cluster.name for cluster in clusters if cluster.shorter_first}
         # (there a job has a timer besides)
         self._by_service = {cluster.name for cluster in clusters if cluster.service_order is not None}
@@ -84,7 +84,7 @@ class Lineup:
     def finish(self) -> None:
         """Put in line what was gathered."""
         for (user, *_), alike in self._alike.items():
-            self._dispatcher.wait_many(
+            self._state.wait_many(
                 str(user),
                 alike.spec.virtual_cluster,
                 gang_of(alike.spec, self._storage_gb),

@@ -27,7 +27,7 @@ from pai_scheduler.cluster.node import Maintenance
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.queue import Queue
 from pai_scheduler.cluster.resources import DEFAULT_STORAGE_REQUEST_GB, Demand, gang_of, role_demand
-from pai_scheduler.cluster.scheduler_state import Shape
+from pai_scheduler.cluster.scheduler_state import SchedulerState, Shape
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.exit_codes import PREEMPTED
 from pai_scheduler.job.spec import JobSpec
@@ -91,7 +91,9 @@ class Core:
         #: what is known of jobs that ended; it may outlive this core, and counts for estimates only
         self.durations = Durations() if durations is None else durations
         notice_ms = 1000 * self.settings.maintenance_notice_seconds
-        self.dispatcher = Dispatcher(cluster, virtual_clusters, self.settings.overtake_limit, notice_ms)
+        limit = self.settings.overtake_limit
+        self.state = SchedulerState(cluster, virtual_clusters, limit, notice_ms)
+        self._dispatcher = Dispatcher(self.state)
         self.jobs: dict[str, Job] = {}
         #: jobs that have not ended, by user and id
         self._unended: dict[str, dict[str, Job]] = {}
@@ -101,19 +103,19 @@ class Core:
         self.timers = Timers()
         #: where service decides who comes first
         self.services = ServiceWatch(
-            self.dispatcher, self.timers, self.likely_run_ms, self.settings.storage_request_gb
+            self.state, self.timers, self.likely_run_ms, self.settings.storage_request_gb
         )
         self._latest = 0
 
     @property
     def cluster(self) -> Cluster:
         """Return the nodes and what is free on them."""
-        return self.dispatcher.cluster
+        return self.state.cluster
 
     @property
     def queue(self) -> Queue[Shape]:
         """Return the jobs that wait for resources."""
-        return self.dispatcher.queue
+        return self.state.queue
 
     def unended(self, user: str) -> Collection[Job]:
         """Return the jobs of a user that have not ended."""
@@ -132,8 +134,8 @@ class Core:
         """
         outcome = Outcome()
         self.services.knows_promotions = False
-        self.dispatcher.usage.restore(usages or {})
-        lineup = Lineup(self.dispatcher, self.settings.storage_request_gb, self.run_ms, self.turn)
+        self.state.usage.restore(usages or {})
+        lineup = Lineup(self.state, self.settings.storage_request_gb, self.run_ms, self.turn)
         for job in sorted(jobs, key=attrgetter("order")):
             self.jobs[job.id] = job
             theirs = self._unended.get(job.user)
@@ -160,8 +162,8 @@ class Core:
                     # the store has it so already
                     del outcome.jobs[job.id]
         lineup.finish()
-        self.dispatcher.usage.begin(self._latest)
-        outcome.usages.update(self.dispatcher.usage.take_changed())
+        self.state.usage.begin(self._latest)
+        outcome.usages.update(self.state.usage.take_changed())
         return outcome
 
     def in_order(self, event: Event) -> Event:
@@ -215,9 +217,9 @@ class Core:
         # what begins now does so now, even if the event is an older one
         self._latest = max(self._latest, event.time)
         if not more:
-            self.dispatcher.take_turns(self._latest)
+            self.state.take_turns(self._latest)
             self._schedule(self._latest, outcome)
-            outcome.usages.update(self.dispatcher.usage.take_changed())
+            outcome.usages.update(self.state.usage.take_changed())
 
     def demand(self, job: Job, task: Task) -> Demand:
         """Return what a task was given."""
@@ -225,7 +227,7 @@ class Core:
 
     def run_seconds(self, spec: JobSpec) -> int | None:
         """Return how long an attempt may run: as the job says, at most as its virtual cluster allows."""
-        cluster = self.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
+        cluster = self.state.quota_accounting.clusters.get(spec.virtual_cluster)
         asked = spec.max_run_seconds
         if cluster is None:
             return asked
@@ -264,7 +266,7 @@ class Core:
         policy = self.services.policy(spec)
         if policy is not None:
             return self.services.turn(policy, user, spec)
-        cluster = self.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
+        cluster = self.state.quota_accounting.clusters.get(spec.virtual_cluster)
         return queue_policies.time_limit_turn(cluster, self.run_seconds(spec), submitted)
 
     # -- events ---------------------------------------------------------------------------------------------
@@ -339,7 +341,7 @@ class Core:
         data: dict[str, object] = {"by": event.by, "reason": event.reason}
         self._tell(outcome, job, event.time, "stop-requested", verdict.reason, data=data)
         if job.attempt is None or job.attempt.is_released:
-            self.dispatcher.leave(job.id)
+            self.state.leave(job.id)
             self._finish(job, verdict, event.time, outcome)
         elif job.attempt.verdict is not None:
             # its last tasks are being stopped already; how it came out stays, but no other attempt follows
@@ -401,7 +403,7 @@ class Core:
         job, attempt, task = found
         event = completion.as_held(task, event)
         completion.end_task(task, event, attempt.verdict)
-        self.dispatcher.release(job.id, job.place_in_gang(task.ref), event.time)
+        self.state.release(job.id, job.place_in_gang(task.ref), event.time)
         outcome.tasks[task.ref] = task
         self._tell(outcome, job, event.time, "task-ended", event_messages.task_ended(task), task)
         if attempt.verdict is None:
@@ -453,7 +455,7 @@ class Core:
         attempt = job.attempt if job is not None else None
         if job is None or attempt is None or attempt.number != event.attempt or attempt.verdict is not None:
             return
-        changed = self.dispatcher.give_other_ports(job.id, event.ports)
+        changed = self.state.give_other_ports(job.id, event.ports)
         if changed is None:
             self._decide(job, attempt, completion.ports_verdict(), event.time, outcome)
             return
@@ -468,14 +470,14 @@ class Core:
 
     def _on_nodes(self, event: NodesChanged, outcome: Outcome) -> None:
         known = {use.node.name: use.node.maintenance for use in self.cluster.uses.values()}
-        self.dispatcher.set_nodes(event.nodes)
+        self.state.set_nodes(event.nodes)
         new = {
             node.name: window
             for node in event.nodes
             for window in node.maintenance[:1]
             if window not in known.get(node.name, ())
         }
-        for job_id, holding in self.dispatcher.holdings.items() if new else ():
+        for job_id, holding in self.state.holdings.items() if new else ():
             for node in holding.nodes:
                 if node in new:
                     self._tell_maintenance(self.jobs[job_id], node, new[node], event.time, outcome)
@@ -495,13 +497,13 @@ class Core:
         self._tell(outcome, job, at, "maintenance", text, attempt=attempt, data=data)
 
     def _on_shares(self, event: SharesChanged, outcome: Outcome) -> None:
-        self.dispatcher.set_clusters(event.virtual_clusters, event.time)
+        self.state.set_clusters(event.virtual_clusters, event.time)
         outcome.virtual_clusters.update(event.changes)
         for job in self.jobs.values():
             # (as a restart would find it)
             if job.id in self.queue and job.turn != (turn := self._turn_of(job)):
                 job.turn = turn
-                self.dispatcher.rerank(job.id, job.rank)
+                self.state.rerank(job.id, job.rank)
             if job.id in self.queue:
                 self.services.await_promotion(job, outcome)
             elif job.attempt is not None and job.attempt.verdict is None:
@@ -545,11 +547,11 @@ class Core:
         job = self.jobs.get(event.job_id)
         if job is None or job.is_decided:
             return
-        changed = queue_policies.reorder(self.jobs, self.dispatcher, job, event)
+        changed = queue_policies.reorder(self.jobs, self.state, job, event)
         for other in changed:
             outcome.jobs[other.id] = other
             if other.id in self.queue:
-                self.dispatcher.rerank(other.id, other.rank)
+                self.state.rerank(other.id, other.rank)
             elif other.attempt is not None and other.attempt.verdict is None:
                 self.services.watch(other, other.attempt, event.time, outcome)
         if job in changed:
@@ -579,7 +581,7 @@ class Core:
         job.not_before = None
         job.turn = self._turn_of(job)
         self.services.await_promotion(job, outcome)
-        self.dispatcher.wait(
+        self.state.wait(
             job.id,
             job.user,
             job.spec.virtual_cluster,
@@ -591,7 +593,7 @@ class Core:
         )
 
     def _schedule(self, time: int, outcome: Outcome) -> None:
-        for decision in self.dispatcher.decide(time):
+        for decision in self._dispatcher.decide(time):
             match decision:
                 case Start():
                     self._start(self.jobs[decision.job_id], decision, time, outcome)
@@ -625,7 +627,7 @@ class Core:
         text = event_messages.placed(job, start)
         data: dict[str, object] = {"borrows": True} if start.borrows else {}
         self._tell(outcome, job, time, "placed", text, attempt=attempt, data=data)
-        if self.dispatcher.barring:
+        if self.state.barring:
             for node in dict.fromkeys(assignment.node for assignment in start.assignments):
                 for window in self.cluster.uses[node].node.maintenance[:1]:
                     self._tell_maintenance(job, node, window, time, outcome)
@@ -674,7 +676,7 @@ class Core:
         """Have all tasks that still run stopped, and killed at `until` (ms)."""
         attempt.ending_until = until
         outcome.attempts[job.id, attempt.number] = attempt
-        self.dispatcher.ending(job.id, until)
+        self.state.ending(job.id, until)
         for task in attempt.tasks.values():
             if not task.state.ended:
                 self._kill(task, until, outcome)
@@ -718,7 +720,7 @@ class Core:
             for place, task in enumerate(job.in_gang_order(attempt))
             if not task.state.ended
         }
-        self.dispatcher.hold(
+        self.state.hold(
             job.id,
             job.user,
             job.spec.virtual_cluster,
@@ -733,7 +735,7 @@ class Core:
         if until is None:
             until = job.latest + self.grace_ms(job.spec)
         if attempt.verdict is not None:
-            self.dispatcher.ending(job.id, until)
+            self.state.ending(job.id, until)
         for task in attempt.tasks.values():
             if not task.state.ended and task.killing:
                 outcome.instructions.append(KillTask(task.ref, until))
@@ -762,7 +764,7 @@ class Core:
         if seconds is not None and attempt.launched is not None:
             end = attempt.launched + 1000 * seconds
             self._wake(job, Timer.TIME_LIMIT, end, outcome)
-            self.dispatcher.expect(job.id, end)
+            self.state.expect(job.id, end)
 
     @property
     def _hold_ms(self) -> int:

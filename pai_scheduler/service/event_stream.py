@@ -48,7 +48,7 @@ class Changes:
     def look(self) -> None:
         """Notice what has become durable, and wake those who wait."""
         core = self._core()
-        seen, now = self._seen, (core, core.dispatcher.version)
+        seen, now = self._seen, (core, core.state.version)
         if seen is not None and seen[0] is core and seen[1] == now[1]:
             return
         self._seen = now

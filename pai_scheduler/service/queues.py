@@ -72,7 +72,7 @@ class StartEstimates:
     def starts_within(self, job_id: str) -> int | None:
         """Return in about how many seconds a waiting job starts; None: not known, or it does not wait."""
         core, now = self._core(), self._now()
-        if job_id not in core.dispatcher.queue and not _waits_for_retry(core, job_id):
+        if job_id not in core.state.queue and not _waits_for_retry(core, job_id):
             self._known.pop(job_id, None)
             return None
         known = self._known.get(job_id)
@@ -116,7 +116,7 @@ class Queues:
 
     def names(self, virtual_cluster: str | None = None) -> list[str]:
         """List the virtual clusters whose queue is meant (None: of all); refuses one that there is not."""
-        names = self._core.dispatcher.quota_accounting.clusters
+        names = self._core.state.quota_accounting.clusters
         if virtual_cluster is not None and virtual_cluster not in names:
             raise no_virtual_cluster(virtual_cluster, sorted(names))
         return list(names) if virtual_cluster is None else [virtual_cluster]
@@ -152,7 +152,7 @@ class Queues:
 
     def puts_shorter_first(self, job: Job) -> bool:
         """Return whether a job's virtual cluster orders those that wait by their time limits."""
-        cluster = self._core.dispatcher.quota_accounting.clusters.get(job.spec.virtual_cluster)
+        cluster = self._core.state.quota_accounting.clusters.get(job.spec.virtual_cluster)
         return cluster is not None and cluster.shorter_first > 0
 
     def waiting_reason(self, principal: Principal, job: Job) -> Message | None:
@@ -164,7 +164,7 @@ class Queues:
         if reason is None or not job.spec.total_gpus or job.id not in self._core.queue:
             return reason
         reader = principal if principal.name == job.user else Principal(job.user)
-        clusters = self._core.dispatcher.quota_accounting.clusters
+        clusters = self._core.state.quota_accounting.clusters
         held: Counter[str] = Counter()
         for (user, cluster), count in gpu_holders(self._core, job.spec.gpu_type).items():
             if count and (known := clusters.get(cluster)) and reader.sees_holder(user, known):

@@ -65,7 +65,7 @@ class VirtualClusters:
 
     def used_lately(self, user: Principal) -> dict[str, UserShare]:
         """Return what a user has used of each virtual cluster whose users share by that; nobody: nothing."""
-        return self._writer.core.dispatcher.usage.used_lately(user.name, self._now()) if user.name else {}
+        return self._writer.core.state.usage.used_lately(user.name, self._now()) if user.name else {}
 
     def open_to(self, user: Principal) -> list[str]:
         """Name the virtual clusters that a user may use, stopped ones too."""
@@ -76,7 +76,7 @@ class VirtualClusters:
 
         `borrowing`: also what the other virtual clusters do not use.
         """
-        state = self._writer.core.dispatcher
+        state = self._writer.core.state
         return {name: available(state, user.name, name, preemptible=borrowing) for name in self.open_to(user)}
 
     async def set(self, principal: Principal, name: str, wanted: WantedShare) -> bool:

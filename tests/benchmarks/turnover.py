@@ -21,6 +21,7 @@ from pai_scheduler.cluster.dispatcher import Dispatcher, Preempt, Start
 from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.resources import Demand
+from pai_scheduler.cluster.scheduler_state import SchedulerState
 from pai_scheduler.job.spec import TaskRole
 from pai_scheduler.service.garbage import collect_in_small_steps
 
@@ -107,7 +108,7 @@ class Turnover:
         clusters = [VirtualCluster(f"vc{number}", 100 / case.clusters) for number in range(case.clusters)]
         overtake_limit = {} if case.reserves else {"overtake_limit": 1 << 60}
         self.nodes = make_nodes(case.nodes)
-        self.dispatcher = Dispatcher(Cluster(self.nodes), clusters, **overtake_limit)
+        self.dispatcher = Dispatcher(SchedulerState(Cluster(self.nodes), clusters, **overtake_limit))
         self.chance = random.Random(7)  # noqa: S311  (the same every time)
         self.case = case
         self.demands = make_demands(case)
@@ -132,7 +133,7 @@ class Turnover:
         self.asked[name] = self.chance.choice(self.demands)
         gang = [self.asked[name]] * self.case.gang
         cluster = f"vc{self.came % self.case.clusters}"
-        self.dispatcher.wait(name, f"u{self.came % 50}", cluster, gang, (0, self.came))
+        self.dispatcher.state.wait(name, f"u{self.came % 50}", cluster, gang, (0, self.came))
 
     def decide(self) -> int:
         """Take what is decided; return how many start."""
@@ -151,7 +152,7 @@ class Turnover:
 
     def fill(self) -> None:
         """Let jobs come until the queue is as long as wanted."""
-        while len(self.dispatcher.queue) < self.case.queued:
+        while len(self.dispatcher.state.queue) < self.case.queued:
             for _ in range(100):
                 self.submit()
             self.decide()
@@ -177,7 +178,7 @@ class Turnover:
         self.now += 1
         self.ends[job_id, place] = self.now
         begin = time.process_time()
-        self.dispatcher.release(job_id, place)
+        self.dispatcher.state.release(job_id, place)
         decisions = self.dispatcher.decide(self.now + 1)
         self.took += time.process_time() - begin
         self.now += 1

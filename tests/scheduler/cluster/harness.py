@@ -9,6 +9,7 @@ from pai_scheduler.cluster.dispatcher import Decision, Dispatcher, Preempt, Star
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.resources import Assignment, Demand
+from pai_scheduler.cluster.scheduler_state import SchedulerState
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.making import make_demand, make_node
 
@@ -43,7 +44,8 @@ class Harness:
         shares_host_ports: bool = False,
     ) -> None:
         cluster = Cluster(nodes or (gpu_node(),), shares_host_ports=shares_host_ports)
-        self.dispatcher = Dispatcher(cluster, clusters, limit)
+        self.state = SchedulerState(cluster, clusters, limit)
+        self.dispatcher = Dispatcher(self.state)
         self.now = 0
         self._rank = 0
 
@@ -62,7 +64,7 @@ class Harness:
         """Put a job in line; nothing is decided yet."""
         self._rank += 1
         rank = (-priority, self._rank)
-        self.dispatcher.wait(job_id, user, vc, gang, rank, preemptible=preemptible, overtaken=overtaken)
+        self.state.wait(job_id, user, vc, gang, rank, preemptible=preemptible, overtaken=overtaken)
 
     def wait(
         self,
@@ -90,7 +92,7 @@ class Harness:
         """Let a job have been running, later than those before it or since a certain time."""
         self.now += 1
         held = dict(enumerate(tasks))
-        self.dispatcher.hold(
+        self.state.hold(
             job_id,
             user,
             vc,
@@ -104,12 +106,12 @@ class Harness:
     def end(self, *job_ids: str) -> list[str]:
         """Let all tasks of some jobs be over."""
         for job_id in job_ids:
-            for place in list(self.dispatcher.holdings[job_id].tasks):
-                self.dispatcher.release(job_id, place)
+            for place in list(self.state.holdings[job_id].tasks):
+                self.state.release(job_id, place)
         return self.decide()
 
     def leave(self, job_id: str) -> list[str]:
-        self.dispatcher.leave(job_id)
+        self.state.leave(job_id)
         return self.decide()
 
     def decide(self) -> list[str]:
@@ -120,16 +122,16 @@ class Harness:
     # -- what is known
 
     def reserved(self) -> list[str]:
-        return [reservation.job_id for reservation in self.dispatcher.reservations]
+        return [reservation.job_id for reservation in self.state.reservations]
 
     def awaited(self, job_id: str) -> set[str]:
         """Return the jobs that a reservation waits for."""
-        reservation = self.dispatcher.reservations.get(job_id)
+        reservation = self.state.reservations.get(job_id)
         assert reservation is not None, f"nothing is kept for {job_id}"
         return set(reservation.awaits)
 
     def nodes_of(self, job_id: str) -> list[str]:
-        return [assignment.node for _, assignment, _ in self.dispatcher.holdings[job_id].tasks.values()]
+        return [assignment.node for _, assignment, _ in self.state.holdings[job_id].tasks.values()]
 
     def scheduler_state(self) -> object:
         """Return everything that is counted, to see that nothing was left behind."""
@@ -137,11 +139,11 @@ class Harness:
         return (
             [
                 (use.node.name, use.cpus, use.memory_mb, use.storage_gb, {**use.gpus}, set(use.ports))
-                for use in dispatcher.cluster.uses.values()
+                for use in dispatcher.state.cluster.uses.values()
             ],
             {
-                name: dict(dispatcher.quota_accounting.used(name))
-                for name in dispatcher.quota_accounting.clusters
+                name: dict(dispatcher.state.quota_accounting.used(name))
+                for name in dispatcher.state.quota_accounting.clusters
             },
         )
 

@@ -18,7 +18,7 @@ from pai_scheduler.cluster.preemption import JobHolding
 from pai_scheduler.cluster.quota import Bound
 from pai_scheduler.cluster.reservations import Reservation, Reservations, Resumed
 from pai_scheduler.cluster.resources import Assignment, Demand
-from pai_scheduler.cluster.scheduler_state import Shape
+from pai_scheduler.cluster.scheduler_state import SchedulerState, Shape
 
 
 class PlainCluster(Cluster):
@@ -99,8 +99,8 @@ class PlainReservations(Reservations):
             resumed.let_go_all()
 
 
-class PlainDispatcher(Dispatcher):
-    """Decides by looks at everything. `tries_all`: whatever happens, everybody who waits is tried again."""
+class PlainState(SchedulerState):
+    """Looks at everything. `tries_all`: whatever happens, everybody who waits is tried again."""
 
     def __init__(
         self,
@@ -115,11 +115,11 @@ class PlainDispatcher(Dispatcher):
         self.reservations = PlainReservations()
         self.tries_all = tries_all
 
-    def _reopen(self, virtual_cluster: str) -> None:
+    def reopen(self, virtual_cluster: str) -> None:
         if self.tries_all:
             self.queue.reopen()
         else:
-            super()._reopen(virtual_cluster)
+            super().reopen(virtual_cluster)
 
     def borrowing(self, cluster: str) -> list[JobHolding]:
         limits = self.quota_accounting.limits(cluster, Bound.GUARANTEE)
@@ -138,5 +138,9 @@ class PlainDispatcher(Dispatcher):
                 counted.update(amounts)
         return over
 
+
+class PlainDispatcher(Dispatcher):
+    """Finds what must end by trying."""
+
     def _is_one_task(self, shape: Shape) -> bool:  # noqa: ARG002
-        return False  # (what must end is found by trying)
+        return False

@@ -9,7 +9,7 @@ from tests.scheduler.making import make_node
 
 def found(harness: Harness, *, preemptible: bool = False, vc: str = "x", user: str = "alice") -> Available:
     before = harness.scheduler_state()
-    result = available(harness.dispatcher, user, vc, preemptible=preemptible)
+    result = available(harness.state, user, vc, preemptible=preemptible)
     assert harness.scheduler_state() == before
     return result
 

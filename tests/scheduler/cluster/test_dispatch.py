@@ -35,7 +35,7 @@ def test_a_start_gives_each_task_its_place_in_the_order_of_the_gang() -> None:
     assert isinstance(decision, Start)
     first, second, _ = decision.assignments
     assert (first, second) == (on("a", 0), on("b", 0, 1, 2))
-    holding = harness.dispatcher.holdings["j"]
+    holding = harness.state.holdings["j"]
     assert (holding.since, holding.user, holding.virtual_cluster, holding.preemptible) == (
         7,
         "alice",
@@ -54,7 +54,7 @@ def test_a_gang_starts_near_each_other_and_holds_what_it_has_there() -> None:
     assert {place.node for place in decision.assignments} == {"n1", "n2"}
     assert harness.wait("next", gpu(2)) == ["+next"]
     assert harness.end("j") == []
-    assert harness.dispatcher.cluster.uses["n2"].free_gpus == 2
+    assert harness.state.cluster.uses["n2"].free_gpus == 2
 
 
 def test_what_was_decided_is_not_decided_again() -> None:
@@ -188,7 +188,7 @@ def test_what_must_not_be_stopped_counts_first_against_a_guarantee() -> None:
     harness = Harness()
     harness.hold("old", (gpu(2), on("a", 0, 1)))
     harness.hold("sure", (gpu(2), on("a", 2, 3)), preemptible=False)
-    assert [holding.job_id for holding in harness.dispatcher.borrowing("x")] == ["old"]
+    assert [holding.job_id for holding in harness.state.borrowing("x")] == ["old"]
     assert harness.wait("wants", gpu(1), vc="y") == ["-old"]
 
 
@@ -198,21 +198,21 @@ def test_a_job_that_fits_the_guarantee_beside_an_older_one_does_not_borrow() -> 
     harness.hold("large", (gpu(2), on("a", 1, 2)))
     harness.hold("last", (gpu(1), on("a", 3)))
     # one and two are too many, one and the last are not
-    assert [holding.job_id for holding in harness.dispatcher.borrowing("x")] == ["large"]
+    assert [holding.job_id for holding in harness.state.borrowing("x")] == ["large"]
 
 
 def test_nobody_borrows_where_everything_is_guaranteed() -> None:
     harness = Harness(clusters=WHOLE)
     harness.hold("all", (gpu(4), on("a", 0, 1, 2, 3)))
-    assert harness.dispatcher.borrowing("x") == []
-    assert harness.dispatcher.borrowing("y") == []
+    assert harness.state.borrowing("x") == []
+    assert harness.state.borrowing("y") == []
 
 
 def test_jobs_of_a_virtual_cluster_that_is_gone_all_borrow() -> None:
     harness = Harness()
     harness.hold("j", (gpu(1), on("a", 0)), vc="gone")
     harness.hold("rest", (gpu(3), on("a", 1, 2, 3)), vc="x")
-    assert [holding.job_id for holding in harness.dispatcher.borrowing("gone")] == ["j"]
+    assert [holding.job_id for holding in harness.state.borrowing("gone")] == ["j"]
     assert harness.wait("wants", gpu(1), vc="y") == ["-rest"]
 
 
@@ -222,7 +222,7 @@ def test_jobs_that_are_ending_are_waited_for_before_others_are_stopped() -> None
     harness.hold("x1", (gpu(1), on("a", 1)))
     harness.hold("x2", (gpu(1), on("a", 2)))
     harness.hold("x3", (gpu(1), on("a", 3)))
-    harness.dispatcher.ending("ends")
+    harness.state.ending("ends")
     assert harness.wait("wants", gpu(1), vc="y") == []
     assert harness.awaited("wants") == {"ends"}
     assert harness.wait("small", gpu(1)) == []
@@ -235,7 +235,7 @@ def test_an_ending_job_reserves_nothing_for_others_where_nobody_borrows() -> Non
     harness.end("once preempted")
     harness.hold("x0", (gpu(), on("a", 0)))
     harness.hold("x1", (gpu(), on("b", 0)))
-    harness.dispatcher.ending("x0")
+    harness.state.ending("x0")
     assert harness.wait("wants", gpu(2), vc="y") == []
     assert harness.reserved() == []
 
@@ -286,9 +286,9 @@ def test_overtaking_is_still_bounded_after_a_restart() -> None:
 def test_who_has_no_task_any_more_holds_nothing() -> None:
     harness = Harness()
     harness.hold("nothing")
-    assert not harness.dispatcher.holdings
-    harness.dispatcher.ending("nothing")
-    harness.dispatcher.expect("nothing", 5)
+    assert not harness.state.holdings
+    harness.state.ending("nothing")
+    harness.state.expect("nothing", 5)
 
 
 # -- what happens to whom
@@ -298,12 +298,12 @@ def test_what_a_task_held_is_free_while_the_others_of_its_gang_still_run() -> No
     harness = Harness(clusters=WHOLE)
     harness.hold("gang", (gpu(2), on("a", 0, 1)), (gpu(2), on("a", 2, 3)))
     harness.wait("waits", gpu(2))
-    harness.dispatcher.release("gang", 1)
+    harness.state.release("gang", 1)
     assert harness.decide() == ["+waits"]
-    assert harness.dispatcher.holdings["gang"].amounts["gpu:P100"] == 2
+    assert harness.state.holdings["gang"].amounts["gpu:P100"] == 2
     harness.end("gang", "waits")
-    assert not harness.dispatcher.holdings
-    assert harness.dispatcher.quota_accounting.used("x") == {}
+    assert not harness.state.holdings
+    assert harness.state.quota_accounting.used("x") == {}
 
 
 def test_somebody_of_another_virtual_cluster_has_what_becomes_free() -> None:
@@ -324,7 +324,7 @@ def test_a_gang_starts_when_one_of_its_tasks_has_room_and_the_others_had_it() ->
 def test_with_more_nodes_more_is_guaranteed() -> None:
     harness = Harness()
     assert harness.wait("waits", gpu(3), preemptible=False) == []
-    harness.dispatcher.set_nodes([gpu_node("a"), gpu_node("b")])
+    harness.state.set_nodes([gpu_node("a"), gpu_node("b")])
     assert harness.decide() == ["+waits"]
 
 
@@ -332,7 +332,7 @@ def test_a_limit_that_is_freed_lets_somebody_start_elsewhere() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2), clusters=[VirtualCluster("x", 50, 50)])
     harness.hold("on a", (gpu(2), on("a", 0, 1)))
     harness.wait("waits", gpu(2))
-    harness.dispatcher.set_nodes([make_node("a", 8), gpu_node("b", 2), gpu_node("c", 2)])
+    harness.state.set_nodes([make_node("a", 8), gpu_node("b", 2), gpu_node("c", 2)])
     assert harness.decide() == []
     assert harness.end("on a") == ["+waits"]
 
@@ -368,7 +368,7 @@ def test_a_job_that_leaves_is_gone_and_may_be_unknown() -> None:
     assert harness.leave("j") == []
     assert harness.leave("j") == []
     assert harness.end("r") == []
-    assert "j" not in harness.dispatcher.queue
+    assert "j" not in harness.state.queue
 
 
 def test_another_rank_lets_a_job_start_first_and_keeps_how_often_it_was_overtaken() -> None:
@@ -377,8 +377,8 @@ def test_another_rank_lets_a_job_start_first_and_keeps_how_often_it_was_overtake
     harness.queue("first", gpu(4))
     harness.queue("second", gpu(3), overtaken=7)
     harness.decide()
-    harness.dispatcher.rerank("second", (0, 0))
-    assert harness.dispatcher.queue.overtaken("second") == 7
+    harness.state.rerank("second", (0, 0))
+    assert harness.state.queue.overtaken("second") == 7
     assert harness.end("r") == ["+second"]
 
 
@@ -388,10 +388,10 @@ def test_another_rank_costs_a_job_its_reservation_and_it_finds_another() -> None
     harness.wait("large", gpu(3))
     harness.wait("second", gpu(3, cpus=2))
     assert harness.reserved() == ["large", "second"]
-    harness.dispatcher.rerank("large", (1, 99))
+    harness.state.rerank("large", (1, 99))
     harness.decide()
     assert harness.reserved() == ["second", "large"]
-    assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 8
+    assert harness.state.quota_accounting.used("x")["gpu:P100"] == 8
     assert harness.end("r") == ["+second"]
 
 
@@ -401,7 +401,7 @@ def test_another_rank_gives_what_was_kept_for_a_job_to_those_that_are_before_it_
     harness.queue("large", gpu(4), overtaken=100)
     assert harness.decide() == []
     assert harness.wait("small", gpu(1)) == []
-    harness.dispatcher.rerank("large", (1, 99))
+    harness.state.rerank("large", (1, 99))
     assert harness.decide() == ["+small"]
     assert harness.reserved() == ["large"]
 
@@ -435,10 +435,10 @@ def test_a_borrowing_job_counts_as_overtaken_by_borrowing_jobs_only() -> None:
     assert harness.wait("large", gpu(5), vc="y") == []
     assert harness.wait("within", gpu(3)) == ["+within"]
     assert harness.reserved() == []
-    assert harness.dispatcher.queue.overtaken("large") == 0
+    assert harness.state.queue.overtaken("large") == 0
     harness.end("within")
     harness.hold("x0", (gpu(4), on("a", 4, 5, 6, 7)))
-    harness.dispatcher.set_nodes([gpu_node(gpus=9)])
+    harness.state.set_nodes([gpu_node(gpus=9)])
     assert harness.wait("borrows", gpu(1)) == ["~borrows"]
     assert harness.reserved() == ["large"]
 
@@ -456,7 +456,7 @@ def test_for_what_can_never_fit_nothing_is_kept_until_there_is_more() -> None:
     assert harness.wait("huge", gpu(5)) == []
     assert harness.wait("small", gpu(3)) == ["+small"]
     assert harness.reserved() == []
-    harness.dispatcher.set_nodes([gpu_node("a"), gpu_node("b", 5, K80=1)])
+    harness.state.set_nodes([gpu_node("a"), gpu_node("b", 5, K80=1)])
     assert harness.decide() == ["+huge"]
 
 
@@ -465,7 +465,7 @@ def test_what_never_fitted_is_looked_at_again_when_nodes_or_shares_change() -> N
     harness.hold("r", (gpu(1), on("a", 0)), vc="y")
     harness.wait("large", gpu(4))
     assert harness.reserved() == []
-    harness.dispatcher.set_clusters([VirtualCluster("x", 50), VirtualCluster("y", 50)])
+    harness.state.set_clusters([VirtualCluster("x", 50), VirtualCluster("y", 50)])
     harness.decide()
     assert harness.reserved() == ["large"]
     assert harness.end("r") == ["~large"]
@@ -475,21 +475,21 @@ def test_the_wait_is_for_the_jobs_that_end_first() -> None:
     harness = Harness(clusters=WHOLE, limit=0)
     for number in range(4):
         harness.hold(f"r{number}", (gpu(), on("a", number)), preemptible=number > 0)
-    harness.dispatcher.expect("r0", 10)  # a notebook server
-    harness.dispatcher.expect("r2", 500)
-    harness.dispatcher.expect("r3", 400)
+    harness.state.expect("r0", 10)  # a notebook server
+    harness.state.expect("r2", 500)
+    harness.state.expect("r3", 400)
     harness.queue("one", gpu(1))
-    assert [holding.job_id for holding in harness.dispatcher.awaits("one") or ()] == ["r3"]
-    harness.dispatcher.expect("r3", None)
-    assert [holding.job_id for holding in harness.dispatcher.awaits("one") or ()] == ["r2"]
-    harness.dispatcher.ending("r1")
-    assert [holding.job_id for holding in harness.dispatcher.awaits("one") or ()] == ["r1"]
+    assert [holding.job_id for holding in harness.state.awaits("one") or ()] == ["r3"]
+    harness.state.expect("r3", None)
+    assert [holding.job_id for holding in harness.state.awaits("one") or ()] == ["r2"]
+    harness.state.ending("r1")
+    assert [holding.job_id for holding in harness.state.awaits("one") or ()] == ["r1"]
     harness.queue("all", gpu(4))
-    assert [holding.job_id for holding in harness.dispatcher.awaits("all") or ()] == ["r1", "r2", "r3", "r0"]
+    assert [holding.job_id for holding in harness.state.awaits("all") or ()] == ["r1", "r2", "r3", "r0"]
     harness.queue("never", gpu(5))
-    assert harness.dispatcher.awaits("never") is None
+    assert harness.state.awaits("never") is None
     harness.decide()
-    assert [holding.job_id for holding in harness.dispatcher.awaits("one") or ()] == ["r1"]
+    assert [holding.job_id for holding in harness.state.awaits("one") or ()] == ["r1"]
 
 
 # -- limits
@@ -510,13 +510,13 @@ def test_a_quota_that_comes_or_goes_is_heeded_at_once() -> None:
     harness.queue("a1", gpu(2), overtaken=5)
     harness.queue("b1", gpu(2), user="bert")
     harness.decide()
-    harness.dispatcher.set_clusters([VirtualCluster("x", 100, gpus_per_user=3)])
-    assert harness.dispatcher.queue.overtaken("a1") == 5
+    harness.state.set_clusters([VirtualCluster("x", 100, gpus_per_user=3)])
+    assert harness.state.queue.overtaken("a1") == 5
     assert harness.wait("a2", gpu(1)) == []
     harness.hold("r2", (make_demand(1), on("a")))
-    harness.dispatcher.release("r", 0)
+    harness.state.release("r", 0)
     assert harness.decide() == ["+a1", "+b1"]
-    harness.dispatcher.set_clusters([VirtualCluster("x", 100)])
+    harness.state.set_clusters([VirtualCluster("x", 100)])
     assert harness.end("b1") == ["+a2"]
 
 
@@ -531,7 +531,7 @@ def test_nothing_of_a_stopped_virtual_cluster_starts_and_nobody_is_stopped_for_i
     assert harness.wait("y0", gpu(1), vc="y") == []
     harness.hold("x0", (gpu(4), on("a", 0, 1, 2, 3)))
     assert harness.wait("y1", gpu(1, cpus=2), vc="y") == []
-    harness.dispatcher.set_clusters([VirtualCluster("x", 50), VirtualCluster("y", 50)])
+    harness.state.set_clusters([VirtualCluster("x", 50), VirtualCluster("y", 50)])
     assert harness.decide() == ["-x0"]
 
 
@@ -544,19 +544,19 @@ def test_asking_about_fit_reserves_nothing() -> None:
     harness.wait("large", gpu(4))
     before = harness.scheduler_state()
     dispatcher = harness.dispatcher
-    shape = dispatcher.shape("alice", "x", [gpu(3)], preemptible=True)
-    assert dispatcher.fits("alice", "x", shape, Bound.MAXIMUM) is False
-    with dispatcher.without_reservation("large"):
-        assert dispatcher.fits("alice", "x", shape, Bound.MAXIMUM) is True
-    assert dispatcher.ever_fits("x", shape, Bound.MAXIMUM)
-    assert not dispatcher.ever_fits("x", shape, Bound.GUARANTEE)
-    assert dispatcher.awaits("large") == [dispatcher.holdings["r"]]
+    shape = dispatcher.state.shape("alice", "x", [gpu(3)], preemptible=True)
+    assert dispatcher.state.fits("alice", "x", shape, Bound.MAXIMUM) is False
+    with dispatcher.state.without_reservation("large"):
+        assert dispatcher.state.fits("alice", "x", shape, Bound.MAXIMUM) is True
+    assert dispatcher.state.ever_fits("x", shape, Bound.MAXIMUM)
+    assert not dispatcher.state.ever_fits("x", shape, Bound.GUARANTEE)
+    assert dispatcher.state.awaits("large") == [dispatcher.state.holdings["r"]]
     assert harness.scheduler_state() == before
 
 
 def test_jobs_of_all_users_share_a_shape_unless_there_is_a_quota() -> None:
     harness = Harness(clusters=[VirtualCluster("x", 50), VirtualCluster("y", 50, gpus_per_user=1)])
-    shape = harness.dispatcher.shape
+    shape = harness.state.shape
     assert shape("a", "x", [gpu()], True) == shape("b", "x", [gpu()], True)
     assert shape("a", "x", [gpu()], True) != shape("a", "x", [gpu()], False)
     assert shape("a", "y", [gpu()], True) != shape("b", "y", [gpu()], True)

@@ -17,6 +17,7 @@ from pai_scheduler.cluster.feasibility import Fits, obstacle
 from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.resources import Assignment, Demand
+from pai_scheduler.cluster.scheduler_state import SchedulerState
 from tests.scheduler.cluster import oracle
 from tests.scheduler.making import make_demand, make_node
 
@@ -124,7 +125,7 @@ class RandomDispatch(RuleBasedStateMachine):
             VirtualCluster("y", shares[2], shares[3]),
         ]
         self.contract = Rules(self.nodes, self.clusters)
-        self.dispatcher = Dispatcher(Cluster(self.nodes), self.clusters, LIMIT)
+        self.dispatcher = Dispatcher(SchedulerState(Cluster(self.nodes), self.clusters, LIMIT))
         self.waiting: dict[str, Known] = {}
         self.holding: dict[str, Known] = {}
         self.number = 0
@@ -143,7 +144,9 @@ class RandomDispatch(RuleBasedStateMachine):
         self.number += 1
         job = Known(f"j{self.number}", user, cluster, gang, preemptible, self.number)
         self.waiting[job.id] = job
-        self.dispatcher.wait(job.id, user, cluster, gang, (-priority, self.number), preemptible=preemptible)
+        self.dispatcher.state.wait(
+            job.id, user, cluster, gang, (-priority, self.number), preemptible=preemptible
+        )
         self.decide()
 
     @precondition(lambda self: self.waiting)
@@ -151,14 +154,14 @@ class RandomDispatch(RuleBasedStateMachine):
     def give_up(self, data: st.DataObject) -> None:
         job_id = data.draw(st.sampled_from(sorted(self.waiting)))
         del self.waiting[job_id]
-        self.dispatcher.leave(job_id)
+        self.dispatcher.state.leave(job_id)
         self.decide()
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data(), priority=st.integers(0, 100))
     def rank(self, data: st.DataObject, priority: int) -> None:
         job = self.waiting[data.draw(st.sampled_from(sorted(self.waiting)))]
-        self.dispatcher.rerank(job.id, (-priority, job.order))
+        self.dispatcher.state.rerank(job.id, (-priority, job.order))
         self.decide()
 
     @precondition(lambda self: self.holding)
@@ -167,7 +170,7 @@ class RandomDispatch(RuleBasedStateMachine):
         job = self.holding[data.draw(st.sampled_from(sorted(self.holding)))]
         for place in sorted(job.tasks)[: None if whole else 1]:
             del job.tasks[place]
-            self.dispatcher.release(job.id, place)
+            self.dispatcher.state.release(job.id, place)
             if not job.tasks:
                 del self.holding[job.id]
             self.decide()
@@ -177,7 +180,7 @@ class RandomDispatch(RuleBasedStateMachine):
     def stop(self, data: st.DataObject) -> None:
         job = self.holding[data.draw(st.sampled_from(sorted(self.holding)))]
         job.ending = True
-        self.dispatcher.ending(job.id)
+        self.dispatcher.state.ending(job.id)
         self.decide()
 
     @rule(shares=SHARES)
@@ -187,7 +190,7 @@ class RandomDispatch(RuleBasedStateMachine):
             VirtualCluster("y", shares[2], shares[3], stopped=shares[2] == 33),
         ]
         self.contract = Rules(self.nodes, self.clusters)
-        self.dispatcher.set_clusters(self.clusters)
+        self.dispatcher.state.set_clusters(self.clusters)
         self.decide()
 
     @rule(sick=st.integers(-1, 2))
@@ -202,17 +205,17 @@ class RandomDispatch(RuleBasedStateMachine):
             for number, node in enumerate(self.nodes)
         ]
         self.contract = Rules(self.nodes, self.clusters)
-        self.dispatcher.set_nodes(self.nodes)
+        self.dispatcher.state.set_nodes(self.nodes)
         self.decide()
 
     @rule()
     def restart(self) -> None:
         """A new dispatcher is told what is known; what was kept for jobs is found again or not needed."""
-        ranks = {job_id: self.dispatcher.queue.rank(job_id) for job_id in self.waiting}
-        self.dispatcher = Dispatcher(Cluster(self.nodes), self.clusters, LIMIT)
+        ranks = {job_id: self.dispatcher.state.queue.rank(job_id) for job_id in self.waiting}
+        self.dispatcher = Dispatcher(SchedulerState(Cluster(self.nodes), self.clusters, LIMIT))
         for job in self.holding.values():
             tasks = {place: (job.gang[place], assignment) for place, assignment in job.tasks.items()}
-            self.dispatcher.hold(
+            self.dispatcher.state.hold(
                 job.id,
                 job.user,
                 job.cluster,
@@ -223,7 +226,7 @@ class RandomDispatch(RuleBasedStateMachine):
                 preempted=job.ending,
             )
         for job in self.waiting.values():
-            self.dispatcher.wait(
+            self.dispatcher.state.wait(
                 job.id, job.user, job.cluster, job.gang, ranks[job.id], preemptible=job.preemptible
             )
         self.decide()
@@ -301,7 +304,7 @@ class RandomDispatch(RuleBasedStateMachine):
                         else None
                     )
                     free[assignment.node].change(other.gang[place], kind, -1)
-        for reservation in self.dispatcher.reservations:
+        for reservation in self.dispatcher.state.reservations:
             if reservation.job_id == job.id or not reservation.within:
                 continue
             for target in reservation.targets:
@@ -325,7 +328,7 @@ class RandomDispatch(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_given_twice(self) -> None:
-        with self.dispatcher.without_reservations():
+        with self.dispatcher.state.without_reservations():
             self.look_at_the_nodes()
 
     def look_at_the_nodes(self) -> None:
@@ -336,7 +339,7 @@ class RandomDispatch(RuleBasedStateMachine):
                 taken.update((assignment.node, index) for index in assignment.gpus)
                 cpus[assignment.node] += job.gang[place].cpus
         assert set(taken.values()) <= {1}
-        for name, use in self.dispatcher.cluster.uses.items():
+        for name, use in self.dispatcher.state.cluster.uses.items():
             assert use.cpus == self.contract.nodes[name].cpus - cpus[name]
             assert use.cpus >= 0
             assert use.free_gpus == len(self.contract.nodes[name].gpus) - sum(n == name for n, _ in taken)
@@ -345,22 +348,22 @@ class RandomDispatch(RuleBasedStateMachine):
     def the_accounts_are_right(self) -> None:
         for name in ("x", "y"):
             expected = self.contract.used(list(self.holding.values()), name)
-            for reservation in self.dispatcher.reservations:
+            for reservation in self.dispatcher.state.reservations:
                 if reservation.virtual_cluster == name:
                     expected["cpus"] += reservation.amounts["cpus"]
-            assert self.dispatcher.quota_accounting.used(name).get("cpus", 0) == expected["cpus"]
+            assert self.dispatcher.state.quota_accounting.used(name).get("cpus", 0) == expected["cpus"]
 
     @invariant()
     def who_waits_has_a_reason_and_who_could_start_has_started(self) -> None:
         dispatcher = self.dispatcher
         assert set(self.waiting) == {
-            job_id for name in ("x", "y") for job_id in dispatcher.queue.in_order(name)
+            job_id for name in ("x", "y") for job_id in dispatcher.state.queue.in_order(name)
         }
         for job in self.waiting.values():
-            found = obstacle(dispatcher, job.id)
+            found = obstacle(dispatcher.state, job.id)
             assert found.fits is not Fits.NOW, (job, found)
             assert found.reason is not None
-            if not len(dispatcher.reservations):
+            if not len(dispatcher.state.reservations):
                 assert not found.behind
                 assert (
                     not self.would_fit(job, list(self.holding.values()))
@@ -372,12 +375,12 @@ class RandomDispatch(RuleBasedStateMachine):
     @invariant()
     def a_limit_in_the_way_is_told_with_its_numbers(self) -> None:
         for job in self.waiting.values():
-            violation = obstacle(self.dispatcher, job.id).violation
-            if violation is None or len(self.dispatcher.reservations):
+            violation = obstacle(self.dispatcher.state, job.id).violation
+            if violation is None or len(self.dispatcher.state.reservations):
                 continue
             cluster = self.contract.clusters[job.cluster]
             mine = [other for other in self.holding.values() if other.cluster == job.cluster]
-            never = obstacle(self.dispatcher, job.id).fits is Fits.NEVER
+            never = obstacle(self.dispatcher.state, job.id).fits is Fits.NEVER
             if violation.user is not None:
                 mine = [other for other in mine if other.user == job.user]
                 used, limit = self.gpus(mine), cluster.gpus_per_user
@@ -408,14 +411,14 @@ class RandomDispatch(RuleBasedStateMachine):
     def what_would_free_it_is_told_truly(self) -> None:
         for job_id, job in self.waiting.items():
             if (
-                job_id in self.dispatcher.reservations
+                job_id in self.dispatcher.state.reservations
                 or self.contract.clusters[job.cluster].stopped
                 or job.preemptible
             ):
                 continue
-            if len(self.dispatcher.reservations):
+            if len(self.dispatcher.state.reservations):
                 continue
-            ends = self.dispatcher.awaits(job_id)
+            ends = self.dispatcher.state.awaits(job_id)
             gone = {holding.job_id for holding in ends or ()}
             stay = [other for other in self.holding.values() if other.id not in gone]
             if ends is None:
@@ -433,16 +436,16 @@ class RandomDispatch(RuleBasedStateMachine):
             for job in list(self.holding.values()):
                 for place in list(job.tasks):
                     del job.tasks[place]
-                    self.dispatcher.release(job.id, place)
+                    self.dispatcher.state.release(job.id, place)
                 del self.holding[job.id]
                 self.decide()
         for job_id in list(self.waiting):
-            found = obstacle(self.dispatcher, job_id)
+            found = obstacle(self.dispatcher.state, job_id)
             assert found.fits is Fits.NEVER or self.contract.clusters[self.waiting[job_id].cluster].stopped, (
                 found
             )
-        assert not list(self.dispatcher.reservations)
-        assert not any(self.dispatcher.quota_accounting.used(name) for name in ("x", "y"))
+        assert not list(self.dispatcher.state.reservations)
+        assert not any(self.dispatcher.state.quota_accounting.used(name) for name in ("x", "y"))
 
 
 TestRandomDispatch = RandomDispatch.TestCase
@@ -461,7 +464,7 @@ def test_a_large_gang_is_overtaken_a_bounded_number_of_times_however_many_small_
     width: int, small: list[tuple[int, int]], limit: int
 ) -> None:
     nodes = [make_node(f"n{number}", 4) for number in range(4)]
-    dispatcher = Dispatcher(Cluster(nodes), [VirtualCluster("x", 100)], limit)
+    dispatcher = Dispatcher(SchedulerState(Cluster(nodes), [VirtualCluster("x", 100)], limit))
     gang = [make_demand(cpus=4)] * width
     running: dict[str, int] = {}
     overtakes = 0
@@ -472,23 +475,23 @@ def test_a_large_gang_is_overtaken_a_bounded_number_of_times_however_many_small_
             assert isinstance(decision, Start)
             if decision.job_id != "gang":
                 running[decision.job_id] = times[decision.job_id]
-                overtakes += "gang" in dispatcher.queue
+                overtakes += "gang" in dispatcher.state.queue
             else:
                 running["gang"] = 1
 
     times: dict[str, int] = {}
     for number, (cpus, time) in enumerate(small):
         if number == 4:
-            dispatcher.wait("gang", "alice", "x", gang, (0, number * 10))
+            dispatcher.state.wait("gang", "alice", "x", gang, (0, number * 10))
         times[f"j{number}"] = time
-        dispatcher.wait(f"j{number}", "bob", "x", [make_demand(cpus=cpus)], (0, number * 10 + 1))
+        dispatcher.state.wait(f"j{number}", "bob", "x", [make_demand(cpus=cpus)], (0, number * 10 + 1))
         look()
         for job_id in list(running):
             running[job_id] -= 1
             if running[job_id] <= 0:
                 del running[job_id]
-                for place in list(dispatcher.holdings[job_id].tasks):
-                    dispatcher.release(job_id, place)
+                for place in list(dispatcher.state.holdings[job_id].tasks):
+                    dispatcher.state.release(job_id, place)
         look()
     # once things are kept for it, others start only where they are not in its way
-    assert "gang" not in dispatcher.queue
+    assert "gang" not in dispatcher.state.queue

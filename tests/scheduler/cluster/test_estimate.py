@@ -27,7 +27,7 @@ def estimated(
 ) -> int | None:
     """Return in how many ms a job would start; `limits`: those of the waiting jobs. Nothing is changed."""
     before = harness.scheduler_state()
-    state = harness.dispatcher
+    state = harness.state
     shape = state.shape(user, vc, gang, preemptible)
     start = estimate_start(
         state,
@@ -45,7 +45,7 @@ def estimated(
 def estimated_of(harness: Harness, job_id: str, limits: Mapping[str, int] | None = None) -> int | None:
     """Return in how many ms a job would start that is in line. Nothing is changed."""
     before = harness.scheduler_state()
-    state = harness.dispatcher
+    state = harness.state
     user, vc = state.whose(job_id)
     shape, ahead = state.queue.shape(job_id), those_ahead(state, vc, state.queue.rank(job_id))
     start = estimate_start(state, user, vc, shape, ahead, harness.now, (limits or {}).get, job_id)
@@ -55,7 +55,7 @@ def estimated_of(harness: Harness, job_id: str, limits: Mapping[str, int] | None
 
 def held_until(harness: Harness, job_id: str, after: int | None, *gpus: int, vc: str = "x") -> None:
     harness.hold(job_id, (gpu(len(gpus)), on("a", *gpus)), vc=vc)
-    harness.dispatcher.expect(job_id, None if after is None else harness.now + after)
+    harness.state.expect(job_id, None if after is None else harness.now + after)
 
 
 def test_who_would_be_next_starts_when_enough_jobs_have_reached_their_time_limit() -> None:
@@ -155,7 +155,7 @@ def test_a_users_quota_counts() -> None:
 def test_a_job_that_is_being_stopped_is_gone_when_its_grace_is_over() -> None:
     harness = Harness(clusters=ALL)
     harness.hold("ending", (gpu(4), on("a", 0, 1, 2, 3)), ending=True)
-    harness.dispatcher.ending("ending", harness.now + 300_000)
+    harness.state.ending("ending", harness.now + 300_000)
     assert estimated(harness, gpu(1)) == 300_000
 
 
@@ -196,7 +196,7 @@ def test_an_estimate_is_what_happens_when_nobody_else_comes(seed: int) -> None:
         for said in harness.decide():
             job_id = said.removeprefix("+")
             ends[job_id] = now + limits[job_id]
-            harness.dispatcher.expect(job_id, ends[job_id])
+            harness.state.expect(job_id, ends[job_id])
 
     decide(now := 1000)
     promised = estimated(harness, gpu(2), limits=limits, vc="y", preemptible=False)
@@ -210,8 +210,8 @@ def test_an_estimate_is_what_happens_when_nobody_else_comes(seed: int) -> None:
         now = min(ends.values())
         for job_id in [job_id for job_id, end in ends.items() if end == now]:
             del ends[job_id]
-            for place in list(harness.dispatcher.holdings[job_id].tasks):
-                harness.dispatcher.release(job_id, place)
+            for place in list(harness.state.holdings[job_id].tasks):
+                harness.state.release(job_id, place)
         decide(now)
     assert promised == now - 1000
 
@@ -224,12 +224,12 @@ def test_an_estimate_with_reservations_and_borrowing_leaves_everything_as_it_was
         job_id = f"j{number}"
         preemptible = rng.random() < 0.5
         harness.wait(job_id, gpu(rng.choice((1, 2, 4))), vc=rng.choice("xy"), preemptible=preemptible)
-        if job_id in harness.dispatcher.holdings:
-            harness.dispatcher.expect(job_id, harness.now + rng.randrange(1, 9) * 1000)
+        if job_id in harness.state.holdings:
+            harness.state.expect(job_id, harness.now + rng.randrange(1, 9) * 1000)
     limits = {f"j{number}": rng.randrange(1, 9) * 1000 for number in range(14)}
-    kept = {one.job_id: {**one.kept} for one in harness.dispatcher.reservations}
+    kept = {one.job_id: {**one.kept} for one in harness.state.reservations}
     assert kept, "there are reservations"
     # (`estimated` compares what is booked before and after)
     assert estimated(harness, gpu(2), limits=limits, preemptible=False) is not None
-    assert {one.job_id: {**one.kept} for one in harness.dispatcher.reservations} == kept
-    assert not any(one.suspended for one in harness.dispatcher.reservations)
+    assert {one.job_id: {**one.kept} for one in harness.state.reservations} == kept
+    assert not any(one.suspended for one in harness.state.reservations)

@@ -15,14 +15,14 @@ def asked(
 ) -> Feasibility:
     """Ask what would happen to a job, and see that asking changes nothing."""
     before = harness.scheduler_state()
-    found = feasibility(harness.dispatcher, user, vc, gang, preemptible=preemptible)
+    found = feasibility(harness.state, user, vc, gang, preemptible=preemptible)
     assert harness.scheduler_state() == before
     return found
 
 
 def waits(harness: Harness, job_id: str) -> Feasibility:
     before = harness.scheduler_state()
-    found = obstacle(harness.dispatcher, job_id)
+    found = obstacle(harness.state, job_id)
     assert harness.scheduler_state() == before
     return found
 

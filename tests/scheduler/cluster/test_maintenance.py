@@ -19,12 +19,12 @@ def planned(node: Node, begin: int = HOUR, end: int = 2 * HOUR) -> Node:
 
 
 def wait(harness: Harness, job_id: str, run_ms: int | None, *gang: Demand, rank: int = 0) -> list[str]:
-    harness.dispatcher.wait(job_id, "alice", "x", gang, (0, rank), run_ms=run_ms)
+    harness.state.wait(job_id, "alice", "x", gang, (0, rank), run_ms=run_ms)
     return harness.decide()
 
 
 def where(harness: Harness, job_id: str) -> list[str]:
-    return list(harness.dispatcher.holdings[job_id].nodes)
+    return list(harness.state.holdings[job_id].nodes)
 
 
 def test_patterns_cover_the_nodes_that_they_match() -> None:
@@ -63,8 +63,8 @@ def test_one_that_is_too_long_lets_shorter_ones_past_and_starts_when_maintenance
     harness = Harness(planned(gpu_node("a", 2)))
     wait(harness, "long", 2 * HOUR, gpu(1), rank=1)
     wait(harness, "short", HOUR // 2, gpu(1), rank=2)
-    assert (len(harness.dispatcher.holdings), where(harness, "short")) == (1, ["a"])
-    harness.dispatcher.set_nodes([gpu_node("a", 2)])
+    assert (len(harness.state.holdings), where(harness, "short")) == (1, ["a"])
+    harness.state.set_nodes([gpu_node("a", 2)])
     harness.decide()
     assert where(harness, "long") == ["a"]
 
@@ -75,7 +75,7 @@ def test_without_a_time_limit_nothing_starts_within_the_notice() -> None:
     assert where(harness, "early") == ["a"]
     harness.now = 25 * HOUR
     wait(harness, "late", None, gpu(1))
-    assert "late" not in harness.dispatcher.holdings
+    assert "late" not in harness.state.holdings
 
 
 def test_the_tasks_of_a_gang_are_kept_from_such_nodes_when_they_are_brought_nearer_or_spread() -> None:
@@ -91,14 +91,14 @@ def test_what_is_kept_for_a_job_is_kept_elsewhere_once_maintenance_comes_too_nea
     harness = Harness(planned(gpu_node("a", 1)), gpu_node("b", 1), limit=0)
     harness.hold("one", (gpu(1), on("a", 0)))
     harness.hold("other", (gpu(1), on("b", 0)))
-    harness.dispatcher.expect("one", HOUR // 2)
+    harness.state.expect("one", HOUR // 2)
     wait(harness, "waits", HOUR // 2, gpu(1))
-    reservation = harness.dispatcher.reservations.get("waits")
+    reservation = harness.state.reservations.get("waits")
     assert reservation is not None
     assert reservation.nodes == ["a"]
     harness.now = HOUR // 2 + 10
     harness.decide()
-    reservation = harness.dispatcher.reservations.get("waits")
+    reservation = harness.state.reservations.get("waits")
     assert reservation is not None
     assert reservation.nodes == ["b"]
 
@@ -106,14 +106,14 @@ def test_what_is_kept_for_a_job_is_kept_elsewhere_once_maintenance_comes_too_nea
 def test_the_reason_says_which_maintenance_and_what_would_start_at_once() -> None:
     harness = Harness(planned(gpu_node("a", 2)))
     for run_ms, words in ((2 * HOUR, "its time limit of 7200 s"), (None, "nothing without a time limit")):
-        found = feasibility(harness.dispatcher, "alice", "x", [gpu(1)], preemptible=True, run_ms=run_ms)
+        found = feasibility(harness.state, "alice", "x", [gpu(1)], preemptible=True, run_ms=run_ms)
         assert (found.fits, words in str(found.reason)) == ("later", True)
         assert "a from 1970-01-01 01:00 UTC to 1970-01-01 02:00 UTC: disk" in str(found.reason)
-    found = feasibility(harness.dispatcher, "alice", "x", [gpu(1)], preemptible=True, run_ms=HOUR // 2)
+    found = feasibility(harness.state, "alice", "x", [gpu(1)], preemptible=True, run_ms=HOUR // 2)
     assert found.fits == "now"
 
 
 def test_an_estimated_start_waits_for_the_end_of_maintenance() -> None:
     harness = Harness(planned(gpu_node("a", 2)))
-    shape = harness.dispatcher.shape("alice", "x", [gpu(1)], True, 2 * HOUR)
-    assert estimate_start(harness.dispatcher, "alice", "x", shape, (), 0, lambda _: None) == 2 * HOUR
+    shape = harness.state.shape("alice", "x", [gpu(1)], True, 2 * HOUR)
+    assert estimate_start(harness.state, "alice", "x", shape, (), 0, lambda _: None) == 2 * HOUR

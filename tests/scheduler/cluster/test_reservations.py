@@ -199,7 +199,7 @@ def test_what_becomes_free_is_kept_until_the_whole_gang_fits() -> None:
     assert harness.wait("large", gpu(3)) == []
     assert harness.awaited("large") == {"r0", "r1", "r2"}
     assert harness.end("r1") == []
-    awaited = harness.dispatcher.awaits("large")
+    awaited = harness.state.awaits("large")
     assert awaited is not None
     assert [holding.job_id for holding in awaited] == ["r0", "r2"]
     assert harness.wait("small", gpu(1)) == []
@@ -225,10 +225,10 @@ def test_a_gang_starts_with_a_part_of_what_it_was_to_get_and_what_is_free_elsewh
     harness, core = Harness(*nodes, clusters=WHOLE, limit=0), make_demand(1)
     harness.hold("r", (core, on("a")), (core, on("a")))
     assert harness.wait("gang", core, core) == []
-    reservation = harness.dispatcher.reservations.get("gang")
+    reservation = harness.state.reservations.get("gang")
     assert reservation is not None
     assert reservation.nodes == ["a"]
-    harness.dispatcher.release("r", 0)
+    harness.state.release("r", 0)
     assert harness.decide() == ["+gang"]
     assert harness.nodes_of("gang") == ["a", "b"]
 
@@ -333,18 +333,18 @@ def test_a_reservation_ends_when_its_job_leaves_and_others_have_what_was_kept() 
     assert harness.reserved() == []
     assert harness.end("small") == []
     assert harness.scheduler_state() != scheduler_state
-    assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 1
+    assert harness.state.quota_accounting.used("x")["gpu:P100"] == 1
 
 
 def test_a_reservation_is_made_anew_when_nodes_change() -> None:
     harness = Harness(gpu_node("a", 2), clusters=WHOLE, limit=0)
     harness.hold("r", (gpu(), on("a", 0)))
     harness.wait("large", gpu(2))
-    harness.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 1)])
+    harness.state.set_nodes([gpu_node("a", 2), gpu_node("b", 1)])
     assert harness.decide() == []
     assert harness.reserved() == ["large"]
-    assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 3
-    harness.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 2)])
+    assert harness.state.quota_accounting.used("x")["gpu:P100"] == 3
+    harness.state.set_nodes([gpu_node("a", 2), gpu_node("b", 2)])
     assert harness.decide() == ["+large"]
     assert harness.nodes_of("large") == ["b"]
 
@@ -354,10 +354,10 @@ def test_a_reservation_ends_where_shares_change_and_leave_no_room_for_it() -> No
     harness.hold("r", (gpu(2), on("a", 0, 1)), vc="y")
     harness.wait("large", gpu(3))
     assert harness.reserved() == ["large"]
-    harness.dispatcher.set_clusters([VirtualCluster("x", 50, 50), VirtualCluster("y", 50)])
+    harness.state.set_clusters([VirtualCluster("x", 50, 50), VirtualCluster("y", 50)])
     assert harness.decide() == []
     assert harness.reserved() == []
-    assert not harness.dispatcher.quota_accounting.used("x")
+    assert not harness.state.quota_accounting.used("x")
     assert harness.wait("small", gpu(2)) == ["+small"]
 
 
@@ -373,7 +373,7 @@ def test_two_reservations_of_one_virtual_cluster_do_not_wait_for_each_other(capa
     assert harness.end("r") in (["+first"], ["~first"])
     assert harness.end("first") in (["+second"], ["~second"])
     assert harness.end("second") == []
-    assert not harness.dispatcher.quota_accounting.used("x")
+    assert not harness.state.quota_accounting.used("x")
 
 
 def test_what_the_first_of_two_reservations_may_hold_is_not_given_to_the_second() -> None:
@@ -404,15 +404,15 @@ def test_of_equal_jobs_only_the_first_has_a_reservation_also_after_a_quota_came(
         harness.queue(name, gpu(2))
     harness.decide()
     assert harness.reserved() == ["first"]
-    harness.dispatcher.set_clusters([VirtualCluster("x", 100, gpus_per_user=2)])
+    harness.state.set_clusters([VirtualCluster("x", 100, gpus_per_user=2)])
     assert harness.decide() == []
     assert harness.reserved() == ["first"]
-    assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 4
+    assert harness.state.quota_accounting.used("x")["gpu:P100"] == 4
     assert harness.end("r") == ["+first"]
     assert harness.end("first") == ["+second"]
     assert harness.end("second") == ["+third"]
     assert harness.end("third") == []
-    assert not harness.dispatcher.quota_accounting.used("x")
+    assert not harness.state.quota_accounting.used("x")
 
 
 def test_of_equal_jobs_that_wait_only_the_first_has_a_reservation() -> None:
@@ -473,7 +473,7 @@ def test_what_a_gang_leaves_on_a_node_where_some_of_it_stays_is_kept_for_others(
 
 def kept_on(node: str, harness: Harness, job_id: str) -> Demand:
     """Return what is kept on a node for the only task of a waiting job."""
-    reservation = harness.dispatcher.reservations.get(job_id)
+    reservation = harness.state.reservations.get(job_id)
     assert reservation is not None, f"nothing is kept for {job_id}"
     ((part, _),) = reservation.kept[node]
     return part

@@ -14,8 +14,9 @@ from pai_scheduler.cluster.dispatcher import Decision, Dispatcher, Start
 from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.cluster.resources import Demand
+from pai_scheduler.cluster.scheduler_state import SchedulerState
 from pai_scheduler.job.spec import PortRequest
-from tests.scheduler.cluster.plain import PlainCluster, PlainDispatcher
+from tests.scheduler.cluster.plain import PlainCluster, PlainDispatcher, PlainState
 from tests.scheduler.making import make_demand, make_node
 
 TYPES = ("A100", "K80")
@@ -45,8 +46,8 @@ class Workload:
         # (between virtual clusters it is by the first of each who is worth a try that they take turns)
         tries_all = len(self.clusters) == 1
         self.both = (
-            Dispatcher(fast, self.clusters, limit),
-            PlainDispatcher(plain, self.clusters, limit, tries_all=tries_all),
+            Dispatcher(SchedulerState(fast, self.clusters, limit)),
+            PlainDispatcher(PlainState(plain, self.clusters, limit, tries_all=tries_all)),
         )
         self.must_not_be_preempted = chance.choice((0, 0, 0.3))
         self.has_time_limit = chance.choice((0, 0.3, 0.9))
@@ -124,7 +125,7 @@ class Workload:
             for place in places[: chance.choice((1, len(places)))]:
                 places.remove(place)
                 for one in self.both:
-                    one.release(job_id, place)
+                    one.state.release(job_id, place)
             if not places:
                 del self.running[job_id]
         elif what < 0.90:
@@ -148,7 +149,7 @@ class Workload:
     def tell(self, what: str, *about: object) -> None:
         """Tell both the same."""
         for one in self.both:
-            getattr(one, what)(*about)
+            getattr(one.state, what)(*about)
 
     def submit(self) -> None:
         chance = self.chance
@@ -160,7 +161,7 @@ class Workload:
         overtaken = chance.choice((0, 0, 0, 2))
         self.waiting.add(job_id)
         for one in self.both:
-            one.wait(job_id, user, cluster, gang, rank, preemptible=preemptible, overtaken=overtaken)
+            one.state.wait(job_id, user, cluster, gang, rank, preemptible=preemptible, overtaken=overtaken)
 
     def decide(self) -> tuple[object, object]:
         self.now += self.chance.choice((0, 1, 1, 1))
@@ -176,14 +177,14 @@ class Workload:
 
     def kept(self, dispatcher: Dispatcher) -> object:
         """Return what is kept for whom, how often each waiting job was overtaken, and who borrows."""
-        queue = dispatcher.queue
+        queue = dispatcher.state.queue
         return (
-            [(one.job_id, one.targets, one.awaits, one.within) for one in dispatcher.reservations],
+            [(one.job_id, one.targets, one.awaits, one.within) for one in dispatcher.state.reservations],
             [
                 (job_id, queue.overtaken(job_id), queue.is_within(job_id), queue.has_reservation(job_id))
                 for job_id in sorted(self.waiting)
             ],
-            [[holding.job_id for holding in dispatcher.borrowing(one.name)] for one in self.clusters],
+            [[holding.job_id for holding in dispatcher.state.borrowing(one.name)] for one in self.clusters],
         )
 
 
@@ -203,7 +204,7 @@ def test_nobody_who_could_start_is_overlooked(seed: int) -> None:
     workload = Workload(random.Random(seed))  # noqa: S311  (no secret)
     for _ in workload.play(40):
         dispatcher = copy.deepcopy(workload.both[0])
-        dispatcher.queue.reopen()
+        dispatcher.state.queue.reopen()
         started = [one for one in dispatcher.decide(workload.now) if isinstance(one, Start)]
         assert started == []
 

@@ -55,7 +55,7 @@ def _state(core: Core, jobs: list[Job]) -> list[Any]:
         [(cluster.name, list(queue.in_order(cluster.name))) for cluster in CLUSTERS],
         [(queue.rank(job.id), queue.position(job.id), queue.overtaken(job.id)) for job in jobs],
         [(queue.shape(job.id), queue.line(job.id).members, queue.line(job.id).user) for job in jobs],
-        [(core.dispatcher.whose(job.id), job.turn, job.sub_state) for job in jobs],
+        [(core.state.whose(job.id), job.turn, job.sub_state) for job in jobs],
     ]
 
 

@@ -351,7 +351,7 @@ class RandomLife(RuleBasedStateMachine):
 
     @invariant()
     def the_cluster_is_what_the_tasks_hold(self) -> None:
-        with self.world.core.dispatcher.without_reservations():
+        with self.world.core.state.without_reservations():
             self.look_at_the_cluster()
 
     def look_at_the_cluster(self) -> None:
@@ -425,7 +425,7 @@ class RandomLife(RuleBasedStateMachine):
         core = self.world.core
         for job in core.jobs.values():
             if job.id in core.queue:
-                assert obstacle(core.dispatcher, job.id).fits is not Fits.NOW
+                assert obstacle(core.state, job.id).fits is not Fits.NOW
             reason = waiting_reason(core, job, self.world.now)
             assert (reason is not None) == (job.state is State.WAITING or job.sub_state is SubState.ENDING)
 
@@ -443,9 +443,9 @@ class RandomLife(RuleBasedStateMachine):
             for job in core.jobs.values()
             if job.attempt is not None
         }
-        known = {job_id: set(held.tasks) for job_id, held in core.dispatcher.holdings.items()}
+        known = {job_id: set(held.tasks) for job_id, held in core.state.holdings.items()}
         assert known == {job_id: places for job_id, places in holding.items() if places}
-        for job_id, held in core.dispatcher.holdings.items():
+        for job_id, held in core.state.holdings.items():
             attempt = core.jobs[job_id].attempt
             assert attempt is not None
             assert held.ending == (attempt.verdict is not None)

@@ -32,7 +32,7 @@ def changed(world: World, job_id: str, **move: object) -> set[str]:
     """Reorder without anything else; return the jobs that have changed."""
     core = world.core
     event = Reordered(world.now, job_id, "bob", **move)  # type: ignore[arg-type]
-    return {job.id for job in reorder(core.jobs, core.dispatcher, core.jobs[job_id], event)}
+    return {job.id for job in reorder(core.jobs, core.state, core.jobs[job_id], event)}
 
 
 @pytest.mark.parametrize(

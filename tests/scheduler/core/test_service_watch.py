@@ -270,7 +270,7 @@ def test_who_could_not_be_stopped_when_room_was_reserved_is_stopped_when_that_ma
     world.run(GPU, id="new", **asks(10))
     world.tick(300_000)
     world.exited(world.refs("b")[0])
-    assert "wide" in world.core.dispatcher.reservations
+    assert "wide" in world.core.state.reservations
     assert not is_stopped(world, "new")
     world.tick(300_000)
     assert is_stopped(world, "new")

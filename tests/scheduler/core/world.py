@@ -266,7 +266,7 @@ class World:
 
     def is_free(self) -> bool:
         """Return whether nothing is taken of any node."""
-        with self.core.dispatcher.without_reservations():
+        with self.core.state.without_reservations():
             return self.core.cluster.uses.keys() == {node.name for node in self.nodes} and all(
                 (use.cpus, use.memory_mb, use.storage_gb, use.free_gpus, use.ports)
                 == (use.node.cpus, use.node.memory_mb, use.node.storage_gb, len(use.node.gpus), set())

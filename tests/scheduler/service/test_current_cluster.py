@@ -50,7 +50,7 @@ def test_a_core_has_the_nodes_and_virtual_clusters_of_now(cluster: CurrentCluste
     cluster.set_nodes([make_node("a")])
     cluster.restore({"vision": None})
     core = cluster.make_core()
-    assert list(core.dispatcher.quota_accounting.clusters) == ["default"]
+    assert list(core.state.quota_accounting.clusters) == ["default"]
     assert core.jobs == {}
 
 
