@@ -14,9 +14,10 @@ from pai_scheduler.data_folder.durable_file import sync_folder
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.store import sqlite_file
+from pai_scheduler.store.migrate import FIRST, is_outdated
 from pai_scheduler.store.store import DATABASE_FILE
 
-from .data_folder import SQLITE, disown_folder, lock_folder, owner_of, refuse_other_kind
+from .data_folder import SQLITE, lock_folder, owner_of, refuse_other_kind
 from .startup import database_url, without_password
 
 #: what SQLite has beside a database
@@ -86,8 +87,19 @@ def restore(folder: Path, source: Path) -> None:
         found = sqlite_file.identify(source)
         if found is None or (database.exists() and source.samefile(database)):
             raise StartError(msg("{file} is no backup of a scheduler's database.", file=source))
+        if is_outdated(found.revision):
+            raise StartError(
+                msg(
+                    "{file} is of a scheduler from before the first release, and its tables are of version "
+                    "{found}, which this one cannot bring up to date. Restore it with an earlier scheduler "
+                    "that brings it to version {first}, and start that one once.",
+                    file=source,
+                    found=found.revision,
+                    first=FIRST,
+                )
+            )
         owner = owner_of(folder)
-        if found.name is not None and owner is not None and owner.name != found.name:
+        if owner is not None and owner.name != found.name:
             raise StartError(
                 msg(
                     "{file} is a backup of another database than the one to which {folder} belongs: all "
@@ -104,9 +116,6 @@ def restore(folder: Path, source: Path) -> None:
                 msg("The backup {file} is damaged ({problem}).", file=source, problem=problems[0])
             )
         kept = _put_aside(database)
-        if found.name is None:
-            # it is given a name at the next start
-            disown_folder(folder)
         _into_place(part, database)
     print(f"{database} is what {source} was.")
     if kept:

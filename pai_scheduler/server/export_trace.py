@@ -13,7 +13,7 @@ from pai_scheduler.i18n import msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.simulator.traces import TraceJob, TraceRole, write_trace
 from pai_scheduler.store.database import open_database
-from pai_scheduler.store.migrate import revision
+from pai_scheduler.store.migrate import refuse_outdated, revision
 from pai_scheduler.store.records import RecordedJob
 from pai_scheduler.store.store import Store, StoreError
 from pai_scheduler.store.tables import HEAD
@@ -115,6 +115,8 @@ def _open(folder: Path, url: str | None) -> Store:
         found = revision(engine)
     finally:
         engine.dispose()
+    if found is not None:
+        refuse_outdated(found, engine.dialect.name)
     if found != HEAD:
         raise StartError(
             msg(

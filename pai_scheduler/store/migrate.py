@@ -12,6 +12,9 @@ from pai_scheduler.i18n import msg
 from .database import StoreError
 from .tables import HEAD
 
+#: the first migration, that of the first release; what came before it is in it
+FIRST = "0017"
+
 #: of PostgreSQL's advisory locks: who migrates; any number that nobody else uses
 _LOCK = 0x50414901
 
@@ -23,19 +26,53 @@ class EmptyDatabaseError(StoreError):
         super().__init__(msg("it is empty"))
 
 
+def is_outdated(found: str) -> bool:
+    """Return whether a database is older than the first migration: nothing leads from it to this version."""
+    # (they are numbers of four digits)
+    return found < FIRST
+
+
+def refuse_outdated(found: str, backend: str) -> None:
+    """StoreError where a database, of SQLAlchemy's `backend`, is older than the first migration."""
+    if not is_outdated(found):
+        return
+    if backend == "postgresql":
+        raise StoreError(
+            msg(
+                "it was written before the first release, and its tables are of version {found}, which this "
+                "scheduler cannot bring up to date; start it once with an earlier scheduler that brings it "
+                "to version {first}, or give up its jobs and begin with an empty database and an empty data "
+                "folder",
+                found=found,
+                first=FIRST,
+            )
+        )
+    raise StoreError(
+        msg(
+            "it was written before the first release, and its tables are of version {found}, which this "
+            "scheduler cannot bring up to date; start it once with an earlier scheduler that brings it to "
+            "version {first}, or give up its jobs and begin with an empty data folder",
+            found=found,
+            first=FIRST,
+        )
+    )
+
+
 def migrate(
     engine: sa.Engine, guard: Callable[[sa.Connection], object], *, may_be_empty: bool = True
 ) -> None:
     """Run the migrations that a database lacks, all or none; two at once wait for each other.
 
-    `guard` is called within the transaction. StoreError: a newer scheduler wrote the database, or it is empty
-    and may not be.
+    `guard` is called within the transaction. StoreError: a newer scheduler wrote the database, or one from
+    before the first release, or it is empty and may not be.
     """
     found = revision(engine)
     if found == HEAD:
         return
     if found is None and not may_be_empty:
         raise EmptyDatabaseError
+    if found is not None:
+        refuse_outdated(found, engine.dialect.name)
     # a good part of a start: most find the schema as it should be
     from alembic import command
     from alembic.config import Config

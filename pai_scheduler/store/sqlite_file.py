@@ -21,7 +21,8 @@ import sqlalchemy as sa
 _STEPS, _STEPS_A_PAGE = 10_000, 25
 #: findings that are told: the first ones tell enough
 _MOST = 20
-#: what tells a database of ours, with the version of its tables, and its name, which early ones have not
+#: what tells a database of ours, with the version of its tables, and its name, which those from before the
+#: first release may lack
 _REVISION = "SELECT version_num FROM alembic_version"
 _NAME = "SELECT value FROM installation WHERE name = 'database'"
 
@@ -36,7 +37,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The schema revision and name of a database; `name` is None in one of an early scheduler."""
+    """The schema revision and name of a database; `name` is None in one from before the first release."""
 
     revision: str
     name: str | None

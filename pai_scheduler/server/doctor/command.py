@@ -32,7 +32,7 @@ from pai_scheduler.server.startup import database_url, make_storage, read_cluste
 from pai_scheduler.storage.factory import folder_of
 from pai_scheduler.storage.paths import StorageError, StoragePath
 from pai_scheduler.store.database import open_database
-from pai_scheduler.store.migrate import is_known, revision
+from pai_scheduler.store.migrate import FIRST, is_known, is_outdated, revision
 from pai_scheduler.store.store import DATABASE_FILE, StoreError
 from pai_scheduler.store.tables import HEAD
 
@@ -263,7 +263,20 @@ def _version(found: str | None) -> Iterator[Finding]:
     """Judge by which migration the database was made; None: by none yet."""
     if found is None or found == HEAD:
         return
-    if is_known(found):
+    if is_outdated(found):
+        yield wrong(
+            msg(
+                "The database was written before the first release ({version}), and the scheduler cannot "
+                "bring it up to date.",
+                version=found,
+            ),
+            msg(
+                "Start it once with an earlier scheduler that brings it to version {first}, or give up its "
+                "jobs and begin with an empty data folder (and an empty PostgreSQL, where it has one).",
+                first=FIRST,
+            ),
+        )
+    elif is_known(found):
         yield note(
             msg("The database is of an older version: the scheduler brings it up to date when it starts."),
             msg("Make a backup before: pai-scheduler backup"),

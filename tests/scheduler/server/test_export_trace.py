@@ -102,14 +102,25 @@ async def test_jobs_of_a_scheduler_that_runs_are_exported_and_replayed(
     assert found["completionSeconds"]["p99"] == max(job.run_ms for job in jobs) / 1000
 
 
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("9999", "The database is of another version of the scheduler."),
+        ("0001", "it was written before the first release"),
+    ],
+)
 def test_a_database_of_another_version_is_left_as_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    said: str,
 ) -> None:
     monkeypatch.delenv("PAI_DATABASE_URL", raising=False)
-    make_first_version(f"sqlite:///{tmp_path}/scheduler.sqlite")
+    make_first_version(f"sqlite:///{tmp_path}/scheduler.sqlite", version)
     before = (tmp_path / "scheduler.sqlite").read_bytes()
     assert main(["--data-dir", str(tmp_path), "export-trace", str(tmp_path / "jobs.csv")]) == 2
-    assert "The database is of another version of the scheduler." in capsys.readouterr().err
+    assert said in capsys.readouterr().err
     assert (tmp_path / "scheduler.sqlite").read_bytes() == before
     assert not (tmp_path / "jobs.csv").exists()
 

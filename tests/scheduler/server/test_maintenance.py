@@ -175,10 +175,20 @@ def test_what_cannot_be_a_backup_is_refused(do: Do, data: Path, tmp_path: Path) 
     assert do("backup", tmp_path / "b", folder="nothing")[0] == 2
 
 
-def test_a_backup_of_an_earlier_scheduler_is_restored(do: Do, data: Path, tmp_path: Path) -> None:
+def test_a_backup_of_the_first_version_is_restored(do: Do, tmp_path: Path) -> None:
     make_first_version(f"sqlite:///{tmp_path}/old")
-    assert do("restore", tmp_path / "old")[0] == 0
-    assert len(names(data)) == len(JOBS)
+    (tmp_path / "new").mkdir()
+    assert do("restore", tmp_path / "old", folder="new")[0] == 0
+    assert len(names(tmp_path / "new")) == len(JOBS)
+
+
+def test_a_backup_from_before_the_first_release_replaces_nothing(do: Do, data: Path, tmp_path: Path) -> None:
+    make_first_version(f"sqlite:///{tmp_path}/old", "0006")
+    code, said = do("restore", tmp_path / "old")
+    assert (code, len(said.splitlines())) == (2, 1)
+    assert f"{tmp_path}/old is of a scheduler from before the first release" in said
+    assert "0006" in said
+    assert names(data) == ["kept"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 
 from pai_scheduler.data_folder.start_error import StartError
@@ -108,7 +107,7 @@ def test_a_folder_is_not_given_to_another_database(tmp_path: Path) -> None:
             open_store(tmp_path / "one", start_empty=start_empty)
 
 
-def test_the_folder_and_the_database_of_an_earlier_scheduler_are_taken(tmp_path: Path) -> None:
+def test_a_database_without_a_word_about_it_in_the_folder_is_taken(tmp_path: Path) -> None:
     make_first_version(f"sqlite:///{tmp_path}/scheduler.sqlite")
     (tmp_path / "tasks" / "pai-live-0-main-0").mkdir(parents=True)
     for _ in range(2):
@@ -128,15 +127,24 @@ def test_a_folder_that_was_in_use_is_not_given_to_an_empty_postgresql(
     open_store(tmp_path, postgres_url).close()
 
 
-def test_a_postgresql_keeps_the_name_under_which_folders_know_it(tmp_path: Path, postgres_url: str) -> None:
-    make_first_version(postgres_url)
-    with psycopg.connect(postgres_url) as connection:
-        connection.execute("CREATE TABLE leader (id integer PRIMARY KEY, name varchar(32) NOT NULL)")
-        connection.execute("INSERT INTO leader VALUES (1, 'f00d')")
-    (tmp_path / "database").write_text("f00d")
-    store = open_store(tmp_path, postgres_url)
-    assert store.name() == "f00d"
-    store.close()
+def test_a_database_from_before_the_first_release_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    make_first_version(f"sqlite:///{tmp_path}/scheduler.sqlite", "0016")
+    with pytest.raises(StartError) as caught:
+        open_store(tmp_path)
+    assert str(caught.value) == (
+        f"The database in {tmp_path} cannot be used: it was written before the first release, and its tables "
+        "are of version 0016, which this scheduler cannot bring up to date; start it once with an earlier "
+        "scheduler that brings it to version 0017, or give up its jobs and begin with an empty data folder."
+    )
+
+
+def test_so_is_a_postgresql_without_its_password(tmp_path: Path, postgres_url: str) -> None:
+    make_first_version(postgres_url, "0016")
+    with pytest.raises(StartError) as caught:
+        open_store(tmp_path, postgres_url)
+    said = str(caught.value)
+    assert said.startswith("The database postgresql://pai:***@127.0.0.1:")
+    assert said.endswith("begin with an empty database and an empty data folder.")
 
 
 def test_the_database_is_the_one_given_or_that_of_the_environment_or_the_folders() -> None:

@@ -79,7 +79,7 @@ def test_a_full_disk_is_wrong(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -
     ("version", "code", "said"),
     [
         (HEAD, 0, "ok    The database is "),
-        ("0001", 0, "note  The database is of an older version"),
+        ("0001", 1, "WRONG The database was written before the first release (0001)"),
         ("9999", 1, "WRONG The database was written by a newer scheduler (9999)."),
     ],
 )
@@ -95,6 +95,16 @@ def test_the_version_of_the_database_is_looked_at_and_left_as_it_is(
     assert (found[0], said in found[1]) == (code, True), found[1]
     with contextlib.closing(sqlite3.connect(file)) as database:
         assert database.execute("SELECT version_num FROM alembic_version").fetchall() == [(version,)]
+
+
+def test_a_database_that_the_next_start_brings_up_to_date_is_worth_a_note(
+    doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    open_store(tmp_path / "data", start_empty=False).close()
+    monkeypatch.setattr("pai_scheduler.server.doctor.command.HEAD", "9999")
+    code, said = doctor()
+    assert (code, "note  The database is of an older version" in said) == (0, True), said
 
 
 def test_a_real_postgresql_and_a_real_hdfs_answer(
