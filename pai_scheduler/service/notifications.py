@@ -16,7 +16,7 @@ from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validation import SpecError
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.store.commit import WaitingAnnouncement
+from pai_scheduler.store.records import WaitingAnnouncement
 from pai_scheduler.store.store import Store, StoreError
 
 from .writer import Writer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
@@ -16,14 +16,17 @@ from pai_scheduler.cluster.fair_share import DecayedUsage, Sharer
 from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.dependencies import Dependency
 from pai_scheduler.core.events import EndCause
+from pai_scheduler.core.instructions import Announcement
 from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict
 from pai_scheduler.i18n import Message
 from pai_scheduler.job.dependencies import On
 from pai_scheduler.job.message_documents import message_document, read_message
 from pai_scheduler.job.parse import build_spec
+from pai_scheduler.job.schedule import LastRun, Overlap, RunOutcome, Schedule
 from pai_scheduler.job.spec import JobSpec, renamed
 from pai_scheduler.job.task import TaskRef
 
+from .records import LinkedJob, WaitingAnnouncement
 from .tables import jobs
 
 Row = sa.RowMapping
@@ -335,3 +338,77 @@ def upsert(connection: sa.Connection, table: sa.Table, changed: list[dict[str, A
     keys = [column.name for column in table.primary_key]
     others = {name: insert.excluded[name] for name in changed[0] if name not in keys}
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=others), changed)
+
+
+def schedule_row(schedule: Schedule) -> dict[str, Any]:
+    """Return the row of a schedule, without its job."""
+    last = schedule.last
+    return {
+        "user_name": schedule.user,
+        "name": schedule.name,
+        "cron": schedule.cron,
+        "zone": schedule.zone,
+        "overlap": schedule.overlap.value,
+        "paused": schedule.paused,
+        "created": schedule.created,
+        "next_time": schedule.next,
+        "last_job": last and last.job,
+        "last_time": last and last.time,
+        "last_outcome": last and last.outcome.value,
+        "last_message": last and dump_message(last.message),
+    }
+
+
+def read_schedule(row: Row) -> Schedule:
+    """Make a schedule of its row."""
+    last = None
+    if row["last_job"] is not None:
+        message = read_stored_message(row["last_message"])
+        last = LastRun(row["last_job"], row["last_time"], RunOutcome(row["last_outcome"]), message)
+    return Schedule(
+        row["user_name"],
+        row["name"],
+        row["cron"],
+        row["zone"],
+        Overlap(row["overlap"]),
+        row["paused"],
+        row["created"],
+        row["next_time"],
+        last,
+    )
+
+
+def read_link(row: Row) -> LinkedJob:
+    """Make the link to a job of a row of a dependency and that job's state."""
+    state = None if row["state"] is None else State(row["state"])
+    return LinkedJob(row["name"], state, On(row["wanted"]), row["holds"])
+
+
+def announcement_rows(new: Iterable[Announcement]) -> list[dict[str, Any]]:
+    """Return the rows of new announcements: due at once."""
+    return [
+        {
+            "job_id": one.job_id,
+            "channel": one.channel,
+            "user_name": one.user,
+            "target": one.target,
+            "document": json.dumps(one.document, ensure_ascii=False),
+            "time": one.time,
+            "tries": 0,
+            "due": one.time,
+        }
+        for one in new
+    ]
+
+
+def read_announcement(row: Row) -> WaitingAnnouncement:
+    """Make an announcement of its row."""
+    announcement = Announcement(
+        row["job_id"],
+        row["channel"],
+        row["user_name"],
+        row["target"],
+        row["time"],
+        json.loads(row["document"]),
+    )
+    return WaitingAnnouncement(announcement, row["tries"], row["due"])

@@ -13,41 +13,47 @@ import sqlalchemy as sa
 from pai_scheduler.clock import ClockMark
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.fair_share import DecayedUsage, Sharer
-from pai_scheduler.cluster.node import Closing
-from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.model import Attempt, Job, State, SubState
+from pai_scheduler.cluster.node import Closing, Maintenance
+from pai_scheduler.core.dependencies import Dependency
+from pai_scheduler.core.instructions import Announcement, Outcome
+from pai_scheduler.core.model import Attempt, Job, JobEvent, State, SubState
+from pai_scheduler.job.schedule import Schedule
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.public_key import PublicKey
 
 from . import rows
-from .commit import Outbox, write_outcome
+from .commit import write_outcome
 from .database import StoreError
 from .migrate import EmptyDatabaseError
 from .records import (
+    EndedRun,
+    JobLinks,
     JobPosition,
-    StoredDependencies,
-    StoredHistory,
+    RecordedJob,
     StoredJobEvent,
-    StoredMaintenance,
-    StoredSchedules,
     SubmittedText,
+    WaitingAnnouncement,
 )
 from .rows import upsert
 from .tables import (
     KEPT,
+    announcements,
     attempts,
     clock_marks,
     closed_nodes,
+    dependencies,
     forgotten,
     installation,
     job_events,
     jobs,
+    maintenance,
     public_keys,
+    schedules,
     tasks,
     usages,
     virtual_clusters,
 )
-from .transactions import DATABASE_FILE
+from .transactions import DATABASE_FILE, Database
 
 __all__ = ["DATABASE_FILE", "EmptyDatabaseError", "Store", "StoreError"]
 
@@ -62,11 +68,13 @@ _LIVE = [state.value for state in SubState if state is not SubState.ENDED]
 _PAGE = 100
 #: the same where the rows are short
 _MANY = 1000
+#: of a schedule without its job
+_HEADS = [column for column in schedules.c if column.name != "config"]
 
 
-class Store(StoredDependencies, StoredSchedules, StoredMaintenance, Outbox, StoredHistory):
+class Store(Database):
     """The persistent state: jobs, their attempts and tasks, job events, virtual clusters, cordoned nodes,
-    maintenance, public keys, schedules."""
+    maintenance, public keys, schedules, announcements."""
 
     # -- writing --------------------------------------------------------------------------------------------
 
@@ -188,7 +196,7 @@ class Store(StoredDependencies, StoredSchedules, StoredMaintenance, Outbox, Stor
         told = sa.select(sa.func.max(job_events.c.time)).join(jobs, jobs.c.id == job_events.c.job_id)
         with self._reading() as connection:
             found = connection.execute(sa.select(clock_marks)).first()
-            latest = connection.execute(told.where(jobs.c.sub_state != SubState.ENDED.value)).scalar()
+            latest = connection.execute(told.where(jobs.c.sub_state.in_(_LIVE))).scalar()
         return None if found is None else ClockMark(**found._mapping), latest
 
     def forgotten(self) -> list[TaskRef]:
@@ -334,6 +342,232 @@ class Store(StoredDependencies, StoredSchedules, StoredMaintenance, Outbox, Stor
         with self._reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
+    # -- which jobs wait for which ------------------------------------------------------------------------
+
+    def waited_for(self) -> dict[str, list[Dependency]]:
+        """Return the dependencies of every job that still waits for others, by its id."""
+        query = (
+            sa.select(dependencies)
+            .join(jobs, jobs.c.id == dependencies.c.job_id)
+            .where(jobs.c.sub_state == SubState.DEPENDENCY_WAIT.value)
+            .order_by(dependencies.c.job_id, dependencies.c.place)
+        )
+        found: dict[str, list[Dependency]] = defaultdict(list)
+        with self._reading() as connection:
+            for row in connection.execute(query):
+                found[row.job_id].append(rows.read_dependency(row._mapping))
+        return found
+
+    def job_ids(self, user: str, names: Collection[str]) -> dict[str, str]:
+        """Return the ids of a user's jobs by name, those that there are and nobody has deleted."""
+        # (PostgreSQL takes no NUL)
+        asked = [name for name in names if "\0" not in name]
+        query = sa.select(jobs.c.name, jobs.c.id).where(
+            jobs.c.user_name == user, jobs.c.name.in_(asked), KEPT
+        )
+        with self._reading() as connection:
+            return {row.name: row.id for row in connection.execute(query)}
+
+    def ended_states(self, job_ids: Collection[str]) -> dict[str, State]:
+        """Return how jobs came out, by id; without those that have not ended, or are deleted."""
+        query = sa.select(jobs.c.id, jobs.c.state).where(jobs.c.sub_state == SubState.ENDED.value)
+        asked, found = list(job_ids), {}
+        with self._reading() as connection:
+            for begin in range(0, len(asked), _CHUNK):
+                chunk = query.where(jobs.c.id.in_(asked[begin : begin + _CHUNK]))
+                found.update({row.id: State(row.state) for row in connection.execute(chunk)})
+        return found
+
+    def links(self, job_id: str, most: int) -> JobLinks:
+        """Return what a job waits or has waited for, and at most so many of those that do so for it."""
+        columns = (dependencies.c.wanted, dependencies.c.holds, jobs.c.state)
+        mine = (
+            sa.select(dependencies.c.name, *columns)
+            .outerjoin(jobs, sa.and_(jobs.c.id == dependencies.c.target, KEPT))
+            .where(dependencies.c.job_id == job_id)
+            .order_by(dependencies.c.place)
+        )
+        theirs = (
+            sa.select(jobs.c.name, *columns)
+            .join(jobs, sa.and_(jobs.c.id == dependencies.c.job_id, KEPT))
+            .where(dependencies.c.target == job_id)
+        )
+        first = theirs.order_by(jobs.c.created, jobs.c.id, dependencies.c.place).limit(most)
+        with self._reading() as connection:
+            waits_for = [rows.read_link(row) for row in connection.execute(mine).mappings()]
+            dependents = [rows.read_link(row) for row in connection.execute(first).mappings()]
+            count = len(dependents)
+            if count == most:
+                counted = sa.select(sa.func.count()).select_from(theirs.subquery())
+                count = connection.execute(counted).scalar_one()
+        return JobLinks(waits_for, dependents, count)
+
+    # -- schedules ----------------------------------------------------------------------------------------
+
+    def put_schedule(self, schedule: Schedule, config: Mapping[str, Any], most: int) -> bool:
+        """Keep a schedule with its job JSON, instead of one that its user has by this name.
+
+        False: there is none, and the user has `most` others already.
+        """
+        of_user = schedules.c.user_name == schedule.user
+        with self._writing() as connection:
+            names = connection.execute(sa.select(schedules.c.name).where(of_user)).scalars().all()
+            if schedule.name not in names and len(names) >= most:
+                return False
+            text = json.dumps(config, ensure_ascii=False, separators=(",", ":"))
+            upsert(connection, schedules, [{**rows.schedule_row(schedule), "config": text}])
+        return True
+
+    def change_schedule(self, schedule: Schedule) -> None:
+        """Keep what has changed of a schedule but its job; nothing where it is gone."""
+        with self._writing() as connection:
+            update = schedules.update().where(*_schedule(schedule.user, schedule.name))
+            connection.execute(update, rows.schedule_row(schedule))
+
+    def remove_schedule(self, user: str, name: str) -> bool:
+        """Forget a schedule; False where there is none."""
+        with self._writing() as connection:
+            return connection.execute(schedules.delete().where(*_schedule(user, name))).rowcount > 0
+
+    def schedules(self, user: str) -> list[Schedule]:
+        """List the schedules of a user by name."""
+        if "\0" in user:
+            return []
+        query = sa.select(*_HEADS).where(schedules.c.user_name == user).order_by(schedules.c.name)
+        with self._reading() as connection:
+            return [rows.read_schedule(row._mapping) for row in connection.execute(query)]
+
+    def schedule(self, user: str, name: str) -> tuple[Schedule, dict[str, Any]] | None:
+        """Find a schedule, with its job JSON."""
+        if "\0" in user + name:
+            return None
+        with self._reading() as connection:
+            row = connection.execute(sa.select(schedules).where(*_schedule(user, name))).first()
+        return None if row is None else (rows.read_schedule(row._mapping), json.loads(row.config))
+
+    def due_schedules(self, now: int) -> list[tuple[str, str]]:
+        """List the users and names of the schedules that are due, the longest due first."""
+        query = sa.select(schedules.c.user_name, schedules.c.name).where(schedules.c.next_time <= now)
+        with self._reading() as connection:
+            found = connection.execute(query.order_by(schedules.c.next_time, schedules.c.user_name))
+            return [(row.user_name, row.name) for row in found]
+
+    def next_due(self) -> int | None:
+        """Return when the next of all schedules is due (ms since the epoch); None: none ever is."""
+        with self._reading() as connection:
+            return connection.execute(sa.select(sa.func.min(schedules.c.next_time))).scalar()
+
+    # -- planned maintenance ------------------------------------------------------------------------------
+
+    def put_maintenance(self, window: Maintenance) -> None:
+        """Keep what is planned, instead of what there is by this name."""
+        row = {
+            "name": window.name,
+            "nodes": json.dumps(window.nodes, ensure_ascii=False),
+            "begin_time": window.begin,
+            "end_time": window.end,
+            "reason": window.reason,
+            "user_name": window.by,
+        }
+        with self._writing() as connection:
+            upsert(connection, maintenance, [row])
+
+    def remove_maintenance(self, name: str) -> None:
+        """Forget what is planned by a name, if anything is."""
+        with self._writing() as connection:
+            connection.execute(maintenance.delete().where(maintenance.c.name == name))
+
+    def maintenance(self) -> list[Maintenance]:
+        """List what is planned, also what is over, the first to begin first."""
+        query = sa.select(maintenance).order_by(maintenance.c.begin_time, maintenance.c.name)
+        with self._reading() as connection:
+            return [
+                Maintenance(
+                    row.name,
+                    tuple(json.loads(row.nodes)),
+                    row.begin_time,
+                    row.end_time,
+                    row.reason,
+                    row.user_name,
+                )
+                for row in connection.execute(query)
+            ]
+
+    # -- what is still to be told outside -----------------------------------------------------------------
+
+    def due_announcements(self, now: int, limit: int) -> list[WaitingAnnouncement]:
+        """List those that are due: first what was never tried, and of these the oldest."""
+        query = sa.select(announcements).where(announcements.c.due <= now)
+        query = query.order_by(announcements.c.tries, announcements.c.due).limit(limit)
+        with self._reading() as connection:
+            return [rows.read_announcement(row._mapping) for row in connection.execute(query)]
+
+    def next_announcement(self) -> int | None:
+        """Return when the next one is due (ms since the epoch); None: there is none."""
+        with self._reading() as connection:
+            return connection.execute(sa.select(sa.func.min(announcements.c.due))).scalar()
+
+    def announce_all(self, now: int) -> None:
+        """Have all be due: what kept them from being told may be over."""
+        with self._writing() as connection:
+            connection.execute(announcements.update().where(announcements.c.due > now).values(due=now))
+
+    def put_off(self, announcement: Announcement, tries: int, due: int) -> None:
+        """Keep that one was tried so often in vain, and is to be tried again then."""
+        with self._writing() as connection:
+            connection.execute(_one(announcements.update(), announcement).values(tries=tries, due=due))
+
+    def settle(self, announcement: Announcement, entry: JobEvent | None = None) -> None:
+        """Forget one that is told, or given up; with what is told of that, where its job is still there."""
+        with self._writing() as connection:
+            connection.execute(_one(announcements.delete(), announcement))
+            known = sa.select(jobs.c.id).where(jobs.c.id == announcement.job_id)
+            if entry is not None and connection.execute(known).first() is not None:
+                connection.execute(job_events.insert(), rows.job_event_row(entry))
+
+    # -- what ran when ------------------------------------------------------------------------------------
+
+    def recorded_jobs(self, begin: int | None = None, end: int | None = None) -> Iterator[RecordedJob]:
+        """Return the jobs submitted from `begin` (ms since the epoch; None: any) until before `end`."""
+        mine = sa.and_(attempts.c.job_id == jobs.c.id, attempts.c.number == jobs.c.attempt)
+        times = (attempts.c.created.label("placed"), attempts.c.completed.label("ended"))
+        query = sa.select(jobs, *times).select_from(jobs.outerjoin(attempts, mine))
+        if begin is not None:
+            query = query.where(jobs.c.created >= begin)
+        if end is not None:
+            query = query.where(jobs.c.created < end)
+        query = query.order_by(jobs.c.created, jobs.c.id).execution_options(yield_per=_MANY)
+        with self._reading() as connection:
+            for row in connection.execute(query):
+                job = rows.read_job(row, None)
+                yield RecordedJob(
+                    job.name,
+                    job.user,
+                    job.spec,
+                    job.eligible_since,
+                    job.present_priority,
+                    row.placed,
+                    row.ended,
+                )
+
+    def last_ended_runs(self, most: int) -> list[EndedRun]:
+        """Return at most so many of the jobs submitted last that ran and have ended, the oldest first."""
+        mine = sa.and_(attempts.c.job_id == jobs.c.id, attempts.c.number == jobs.c.attempt)
+        ran = (attempts.c.completed - attempts.c.created).label("ran_ms")
+        query = (
+            sa.select(jobs, ran)
+            .select_from(jobs.join(attempts, mine))
+            .where(jobs.c.completed.is_not(None), attempts.c.launched.is_not(None))
+            .where(attempts.c.completed.is_not(None))
+            .order_by(jobs.c.created.desc())
+            .limit(most)
+        )
+        with self._reading() as connection:
+            found = [(rows.read_job(row, None), row.ran_ms) for row in connection.execute(query)]
+        return [EndedRun(job.user, job.spec, ran_ms) for job, ran_ms in reversed(found)]
+
+    # -- within -------------------------------------------------------------------------------------------
+
     def _with_attempts(self, connection: sa.Connection, found: list[sa.Row[Any]]) -> list[Job]:
         present: dict[tuple[str, int], Attempt] = {}
         numbers = {row.id: row.attempt for row in found if row.attempt is not None}
@@ -363,3 +597,12 @@ class Store(StoredDependencies, StoredSchedules, StoredMaintenance, Outbox, Stor
 def _can_be(*names: str) -> bool:
     """Return whether there can be such names: PostgreSQL takes no NUL, and fails on one."""
     return not any("\0" in name for name in names)
+
+
+def _schedule(user: str, name: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return schedules.c.user_name == user, schedules.c.name == name
+
+
+def _one(statement: Any, announcement: Announcement) -> Any:
+    which = (announcements.c.job_id == announcement.job_id, announcements.c.channel == announcement.channel)
+    return statement.where(*which)

@@ -62,23 +62,20 @@ class Mutant:
 
     def find(self, root: Path) -> tuple[Path, int] | None:
         """Return the file that has the function today and the line, from 0, where `before` begins in it."""
-        with_its_name = sorted((root / self.path).parent.glob("*.py"))
-        for path in dict.fromkeys(
-            [root / self.path, *with_its_name, *sorted((root / "pai_scheduler").rglob("*.py"))]
-        ):
-            if not path.exists() or self.function.rpartition(".")[2] not in path.read_text(encoding="utf-8"):
-                continue
-            lines = path.read_text(encoding="utf-8").splitlines()
-            wanted = self.before.splitlines()
-            for first, last in _functions(path).get(self.function, ()):
-                places = (
-                    at
-                    for at in range(first, last)
-                    if [line.strip() for line in lines[at : at + len(wanted)]]
-                    == [line.strip() for line in wanted]
-                )
-                if (at := next(itertools.islice(places, self.nth, None), None)) is not None:
-                    return path, at
+        wanted = [line.strip() for line in self.before.splitlines()]
+        near = sorted((root / self.path).parent.glob("*.py"))
+        paths = dict.fromkeys([root / self.path, *near, *sorted(root.glob("pai_*/**/*.py"))])
+        # (a function may have come to another class)
+        for same in (self.function.__eq__, lambda name: name.split(".")[-1] == self.function.split(".")[-1]):
+            for path in paths:
+                if not path.exists() or wanted[0] not in (text := path.read_text(encoding="utf-8")):
+                    continue
+                lines = [line.strip() for line in text.splitlines()]
+                spans = [span for name, spans in _functions(path).items() if same(name) for span in spans]
+                for first, last in spans:
+                    places = (at for at in range(first, last) if lines[at : at + len(wanted)] == wanted)
+                    if (at := next(itertools.islice(places, self.nth, None), None)) is not None:
+                        return path, at
         return None
 
     def mutated(self, text: str, at: int) -> str:

@@ -15,8 +15,8 @@ from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.service.notifications import AT_ONCE_PER_USER, GIVE_UP, Sender, UndeliveredError, fair
 from pai_scheduler.service.writer import Writer
-from pai_scheduler.store.commit import WaitingAnnouncement
 from pai_scheduler.store.database import StoreError
+from pai_scheduler.store.records import WaitingAnnouncement
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.stored_jobs import add
 

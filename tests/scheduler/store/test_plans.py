@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from pai_scheduler.cluster.node import Closing
+from pai_scheduler.clock import ClockMark
+from pai_scheduler.cluster.node import Closing, Maintenance
 from pai_scheduler.core.dependencies import Dependency
-from pai_scheduler.core.instructions import Outcome
+from pai_scheduler.core.instructions import Announcement, Outcome
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.job.dependencies import On
 from pai_scheduler.job.schedule import Overlap, Schedule
@@ -24,12 +25,14 @@ from pai_scheduler.store.store import Store
 from tests.scheduler.store.stored_jobs import Configs, give_attempt, make_job, tell
 
 #: those that grow with every job or user
-_LARGE = ("jobs", "attempts", "tasks", "story", "schedules", "dependencies")
+_LARGE = ("jobs", "attempts", "tasks", "story", "schedules", "dependencies", "announcements")
 
 #: on PostgreSQL, which reads a small table whole: leave that only where nothing else is possible
 _NO_WHOLE_TABLES = "SET LOCAL enable_seqscan = off"
 
 _KEY = PublicKey.parse("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPQwWGQBaxrlJhfRYE7tZM9jrDIHzLW8Wd9IR7ZRdzCv a")
+
+_ANNOUNCEMENT = Announcement("j1", "webhook", "ada", "https://hooks.lab/", 1000, {})
 
 _SCHEDULE = Schedule("alice", "s", "* * * * *", "UTC", Overlap.SKIP, False, 1, 1)
 
@@ -101,12 +104,27 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "how jobs ended": lambda store: store.ended_states(["j7", "j8"]),
     "a job's links": lambda store: store.links("j2", 1),
     "forgotten": lambda store: store.forgotten(),
+    "the text of a job": lambda store: store.submitted_text("j2"),
+    "keep the clock": lambda store: store.keep_clock_mark(ClockMark("boot", 1, 1)),
+    "the clock": lambda store: store.clock_mark(),
+    "usages": lambda store: store.usages(),
+    "plan maintenance": lambda store: store.put_maintenance(Maintenance("m", ("n1",), 1, 2, "why", "root")),
+    "planned": lambda store: store.maintenance(),
+    "not planned any more": lambda store: store.remove_maintenance("m"),
+    "due announcements": lambda store: store.due_announcements(1, 10),
+    "the next announcement": lambda store: store.next_announcement(),
+    "announce all": lambda store: store.announce_all(1),
+    "put an announcement off": lambda store: store.put_off(_ANNOUNCEMENT, 1, 2),
+    "an announcement is told": lambda store: store.settle(_ANNOUNCEMENT),
 }
+#: what gives something of all jobs; and the greatest id, which SQLite calls a search like that for any column
+_NOT_ASKED = {"names", "recorded_jobs", "last_ended_runs", "last_job_event"}
 
 
 def test_every_question_is_looked_at() -> None:
     methods = {name for name, value in vars(Store).items() if callable(value) and not name.startswith("_")}
-    assert len(QUESTIONS) >= len(methods - {"close"})
+    asked = {name for question in QUESTIONS.values() for name in question.__code__.co_names}
+    assert methods - asked == _NOT_ASKED
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
