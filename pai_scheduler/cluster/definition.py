@@ -175,6 +175,11 @@ class LogKeeping:
     max_mb_per_task: int = 1024
     keep_days: int = 90
 
+    @property
+    def max_bytes_per_task(self) -> int:
+        """Return the maximum size in bytes."""
+        return self.max_mb_per_task * 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:

@@ -340,24 +340,24 @@ def _engine(
     # each engine brings libraries that the other does not need
     if options.engine == "docker":
         from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
+        from pai_scheduler.engine.docker.settings import DockerSettings
         from pai_scheduler.engine.docker.volumes import size_options
 
         # the log of each running container is a connection and three files
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        asked = options.front_door_port is not None
-        return DockerEngine(
-            data_dir,
-            front_door=front_door,
-            proxy_needed=asked,
-            reached_at=reached_at,
+        settings = DockerSettings(
             logs=definition.logs,
-            publish_ssh=options.publish_ssh,
             registries=definition.registries,
             homes=options.homes,
             home_options=size_options(options.home_gb) if options.home_gb is not None else None,
+            publish_ssh=options.publish_ssh,
             spare_networks=SPARE_NETWORKS,
+            front_door=front_door,
+            proxy_needed=options.front_door_port is not None,
+            reached_at=reached_at,
         )
+        return DockerEngine(data_dir, settings)
     if options.engine == "swarm":
         return swarm_nodes.make_engine(options, data_dir, definition, front_door, ssh_port, term)
     from pai_scheduler.engine.process.engine import ProcessEngine

@@ -20,6 +20,7 @@ from pathlib import Path
 import aiodocker
 
 from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.ssh.runtime.container.build import build
 from tests.scheduler.engine.lab import Lab
 from tests.scheduler.engine.ssh_tasks import with_ssh
@@ -71,7 +72,7 @@ async def _measure(rounds: int) -> dict[str, list[float]]:
     runtime = build(image, host)
     times: dict[str, list[float]] = {"Docker alone": [], "engine": [], "engine, with SSH": []}
     with tempfile.TemporaryDirectory() as folder:
-        engine = DockerEngine(Path(folder), host=host, runtime_image=runtime)
+        engine = DockerEngine(Path(folder), DockerSettings(host=host, runtime_image=runtime))
         await engine.start()
         lab = await Lab.over(engine, image)
         async with aiodocker.Docker(url=host) as docker:

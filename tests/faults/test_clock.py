@@ -14,6 +14,7 @@ from pai_scheduler.clock import Clock
 from pai_scheduler.core import completion
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import Engine, EngineEvent
 from pai_scheduler.principal import Principal
@@ -63,7 +64,8 @@ async def begin(
         if made:
             await made[-1].close()
         data = tmp_path / "data"
-        engine: Engine = ProcessEngine(data) if host is None else DockerEngine(data, host=host)
+        docker = DockerSettings(host=host)
+        engine: Engine = ProcessEngine(data) if host is None else DockerEngine(data, docker)
         told = engine.events
 
         async def events() -> AsyncIterator[EngineEvent]:

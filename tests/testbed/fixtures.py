@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ import pytest
 from hub_config.images.build import Recipe, build
 from pai_scheduler.cluster.definition import Registries
 from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.ssh.runtime.container.build import build as build_runtime
 from tests.testbed.browser import chromium_path
 from tests.testbed.disk import mount_disk, unmount
@@ -184,8 +186,8 @@ async def open_docker(
     async def open_engine(**options: object) -> DockerEngine:
         if engines:
             await engines[-1].close()  # what is left of a killed service writes nothing any more
-        given = {"host": docker_host, "registries": REGISTRIES, **options}
-        engine = DockerEngine(tmp_path / "data", **given)  # type: ignore[arg-type]
+        settings = DockerSettings(host=docker_host, registries=REGISTRIES)
+        engine = DockerEngine(tmp_path / "data", replace(settings, **options))  # type: ignore[arg-type]
         await engine.start()
         engines.append(engine)
         return engine

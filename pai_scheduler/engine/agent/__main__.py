@@ -18,6 +18,8 @@ from tornado.netutil import bind_sockets
 
 from pai_scheduler.cluster.definition import Registries
 from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
+from pai_scheduler.engine.docker.runtime import image_of_this_version
+from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.swarm.connection import AGENT_PORT
 from pai_scheduler.engine.swarm.protocol import MOST_BYTES, Open
 from pai_scheduler.engine.swarm.tunnel import agent_tls
@@ -68,19 +70,18 @@ def main() -> int:
 
 async def _serve(options: argparse.Namespace, tls: SSLContext, sockets: list[socket]) -> None:
     def make(asked: Open, on_output: Callable[[TaskRef], None]) -> DockerEngine:
-        return DockerEngine(
-            options.folder / asked.instance,
+        settings = DockerSettings(
             host=options.docker,
-            logs=asked.logs,
             instance=asked.instance,
-            reached_at_bridge=bool(asked.front_door_ports),
-            homes=asked.homes,
-            on_output=on_output,
-            runtime_image=options.runtime_image,
+            logs=asked.logs,
             registries=Registries(asked.registries),
-            counts_containers=True,
+            runtime_image=options.runtime_image or image_of_this_version(),
+            homes=asked.homes,
             spare_networks=SPARE_NETWORKS,
+            reached_at_bridge=bool(asked.front_door_ports),
+            counts_containers=True,
         )
+        return DockerEngine(options.folder / asked.instance, settings, on_output)
 
     # (in the agent's container / is on the disk of Docker's own files)
     host = EngineHost(make, options.folder, disks=(options.folder, Path("/")))

@@ -27,6 +27,7 @@ from .debug_hold import RUN
 from .logs import log_config
 from .runtime import START as START_SSH
 from .runtime import TMPFS, runtime_mount
+from .settings import DockerSettings
 from .volumes import LABEL_STORAGE, find_missing, home_mount, home_volume, make_missing, shared_mount
 
 # Tar archives for Docker (`PUT /containers/…/archive`), made piece by piece: code may be large.
@@ -152,31 +153,24 @@ def network_name(job_id: str, attempt: int) -> str:
 
 def container_config(
     launch: Launch,
+    settings: DockerSettings,
     *,
-    instance: str,
     network: str,
     node_cpus: int,
     limits_storage: bool,
-    log_bytes: int,
     hold: Path | None = None,
     private: Path | None = None,
     runtime: str | None = None,
-    publish_ssh: str | None = None,
     storage_address: str | None = None,
-    homes: Path | None = None,
-    home_options: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Describe a task's container for Docker's API (`POST /containers/create`).
 
-    `instance` tells this scheduler's containers from another's. `network`: its gang's. More CPUs than the
-    machine has (declared nodes) mean all of them. `limits_storage`: whether the storage driver can limit a
-    disk. `log_bytes`: how much is kept of its log.
+    `network`: its gang's. More CPUs than the machine has (declared nodes) mean all of them.
+    `limits_storage`: whether the storage driver can limit a disk.
     `hold`: the pipe through which a task that is to be held tells that its command failed. `private`: the
     folder of the task's small files; None: this machine's folders cannot be mounted, nor its code.
-    `runtime`: the volume with which it gets an SSH server, where it has a port for one. `publish_ssh`: the
-    address of this host at which that is to be reached from outside. `storage_address`: what
-    `STORAGE_HOST` means. `homes`: a folder in which each user's home is; None: each is a volume,
-    made with `home_options`.
+    `runtime`: the volume with which it gets an SSH server, where it has a port for one. `storage_address`:
+    what `STORAGE_HOST` means.
     """
     task = launch.task
     host: dict[str, Any] = {
@@ -190,7 +184,7 @@ def container_config(
         "CapDrop": _NEVER_NEEDED,
         "Init": True,
         "RestartPolicy": {"Name": "no"},
-        "LogConfig": log_config(log_bytes),
+        "LogConfig": log_config(settings.logs.max_bytes_per_task),
         "ExtraHosts": [
             *(f"{name}:{address}" for name, address in launch.hosts.items() if name != task.hostname),
             *(
@@ -213,12 +207,12 @@ def container_config(
         *map(shared_mount, launch.shared),
     ]
     if launch.home:
-        owner = {LABEL_INSTANCE: instance, LABEL_USER: launch.user}
-        volume = home_volume(instance, launch.user)
+        owner = {LABEL_INSTANCE: settings.instance, LABEL_USER: launch.user}
+        volume = home_volume(settings.instance, launch.user)
         host["Mounts"].append(
-            home_mount(volume, launch.home, owner, home_options)
-            if homes is None
-            else _bind(homes / volume, launch.home, read_only=False)
+            home_mount(volume, launch.home, owner, settings.home_options)
+            if settings.homes is None
+            else _bind(settings.homes / volume, launch.home, read_only=False)
         )
     entry = RUN if hold is None else HOLD_ENTRY
     environment = _environment(launch, devices)
@@ -228,8 +222,8 @@ def container_config(
         entry = START_SSH + entry
         host["Mounts"].append(runtime_mount(runtime))
         host["Tmpfs"] = TMPFS
-        if publish_ssh is not None:
-            host["PortBindings"] = {f"{ssh_port}/tcp": [{"HostIp": publish_ssh, "HostPort": ""}]}
+        if settings.publish_ssh is not None:
+            host["PortBindings"] = {f"{ssh_port}/tcp": [{"HostIp": settings.publish_ssh, "HostPort": ""}]}
     endpoint: dict[str, Any] = {"Aliases": [task.hostname]}
     if launch.address:
         endpoint["IPAMConfig"] = {"IPv4Address": launch.address}
@@ -242,7 +236,7 @@ def container_config(
         "StopSignal": "SIGTERM",
         "Healthcheck": {"Test": ["NONE"]},
         "Labels": {
-            **labels(task, instance),
+            **labels(task, settings.instance),
             LABEL_USER: launch.user,
             "pai.job-name": launch.job_name,
             # for the service that watches over it after a restart of the service
@@ -336,34 +330,27 @@ class ContainerNotCreatedError(Exception):
 
 
 class ContainerCreator:
-    """Makes containers that carry the mark of this `instance` of the scheduler.
+    """Makes containers that carry the mark of this instance of the scheduler.
 
     `network_of` names the network of a job's attempt. `limits_storage`: whether the storage driver is one
-    that can limit a container's disk. `log_bytes`: how much is kept of a container's log. `publish_ssh`,
-    `storage_address`, `homes`, `home_options`: as for `container_config`.
-    `root`: the user id on the host of containers' root.
+    that can limit a container's disk. `storage_address`: as for `container_config`. `root`: the user id on
+    the host of containers' root.
     """
 
     def __init__(
         self,
         api: DockerApi,
-        instance: str,
+        settings: DockerSettings,
         *,
         network_of: Callable[[str, int], str],
         node_cpus: int,
         limits_storage: bool,
-        log_bytes: int,
-        publish_ssh: str | None = None,
-        storage_address: str | None = None,
-        root: int = 0,
-        homes: Path | None = None,
-        home_options: Mapping[str, str] | None = None,
+        storage_address: str | None,
+        root: int,
     ) -> None:
-        self._api, self._instance, self._log_bytes = api, instance, log_bytes
-        self._network_of = network_of
-        self._node_cpus, self._limits_storage, self._publish_ssh = node_cpus, limits_storage, publish_ssh
-        self._storage_address, self._root, self._homes = storage_address, root, homes
-        self._home_options = home_options
+        self._api, self._settings = api, settings
+        self._network_of, self._node_cpus, self._limits_storage = network_of, node_cpus, limits_storage
+        self._storage_address, self._root = storage_address, root
 
     async def make(
         self,
@@ -380,8 +367,9 @@ class ContainerCreator:
         """
         if too_long := find_too_long(launch):
             raise ContainerNotCreatedError(EndCause.REFUSED, too_long)
-        if launch.home and self._homes is not None:
-            await asyncio.to_thread(_make_home, self._homes / home_volume(self._instance, launch.user))
+        settings = self._settings
+        if launch.home and settings.homes is not None:
+            await asyncio.to_thread(_make_home, settings.homes / home_volume(settings.instance, launch.user))
         try:
             await asyncio.to_thread(make_missing, launch.shared)
         except OSError as error:
@@ -398,7 +386,7 @@ class ContainerCreator:
             if time.monotonic() > give_up:
                 raise _removed()
             await asyncio.sleep(_LOOK_SECONDS)
-        if found["Config"]["Labels"].get(LABEL_INSTANCE) != self._instance:
+        if found["Config"]["Labels"].get(LABEL_INSTANCE) != settings.instance:
             taken = msg("another scheduler on the same Docker has a container named {name}", name=name)
             raise ContainerNotCreatedError(EndCause.LAUNCH_FAILED, _not_made(taken))
         return found
@@ -463,18 +451,14 @@ class ContainerCreator:
         """Make a container; return its id, None where its name is taken: an answer was lost, or another's."""
         config = container_config(
             launch,
-            instance=self._instance,
+            self._settings,
             network=launch.network or self._network_of(launch.task.job_id, launch.task.attempt),
             node_cpus=self._node_cpus,
             limits_storage=self._limits_storage,
-            log_bytes=self._log_bytes,
             hold=hold,
             private=private,
             runtime=runtime,
-            publish_ssh=self._publish_ssh,
             storage_address=self._storage_address,
-            homes=self._homes,
-            home_options=self._home_options,
         )
         try:
             made = await self._api.persist(

@@ -9,6 +9,7 @@ import os
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence, Set
+from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ import aiohttp
 from aiodocker.containers import DockerContainer
 from aiodocker.volumes import DockerVolume
 
-from pai_scheduler.cluster.definition import LogKeeping, Registries
 from pai_scheduler.cluster.node import DiskSpace, Node
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
@@ -34,10 +34,11 @@ from .debug_hold import Holds
 from .images import Images
 from .log_files import DockerFiles, FileNews
 from .loopback_proxy import LoopbackProxy, open_proxy
-from .network import DEFAULT_POOL, GangNetworks, build_walls
+from .network import GangNetworks, build_walls
 from .network_pool import SpareNetworks
 from .registries import RegistryCheck
-from .runtime import Runtime, image_of_this_version
+from .runtime import Runtime
+from .settings import DockerSettings
 from .ssh import ContainerSshServers
 from .task import DockerTask
 from .usage import UsageMeter, containers_root, limits_storage, node_of
@@ -64,20 +65,8 @@ _log = logging.getLogger(__name__)
 class DockerEngine(ContainerEngine):
     """Runs tasks as containers of one Docker host.
 
-    `data_dir` keeps logs and what must survive this process. `host`: as in DOCKER_HOST. `subnet_pool`: what
-    the gangs' networks are cut from. `front_door`: a port on loopback that containers may reach, at
-    `front_door_url`; with `proxy_needed` it is an error where they cannot.
-    `reached_at`: without a proxy, the host at which containers reach this service (None: they do not);
-    `reached_at_bridge`: at the address of Docker's bridge, where somebody else lets them in.
-    `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
-    `runtime_image`: what tasks' SSH servers come from (None: this version's own). `registries`: where images
-    may come from (None: every public one). `homes`: a folder in which users' homes are (None: each is a
-    volume of Docker's, made with the driver's `home_options`). `instance`: the mark by which its
-    containers are known among those of others (None: one that is kept in `data_dir`). `on_output` is called
-    when a task's log has grown.
-    `counts_containers`: what fills Docker's own disk is to be known too, wherever that is seen from.
-    `spare_networks`: how many are made in advance, so that a small gang starts sooner; where there are any,
-    those of ended gangs are used again, too.
+    `data_dir` keeps logs and what must survive this process. `on_output` is called when a task's log has
+    grown.
     """
 
     name = "docker"
@@ -86,51 +75,26 @@ class DockerEngine(ContainerEngine):
     own_ssh_server = False
 
     def __init__(
-        self,
-        data_dir: Path,
-        *,
-        host: str | None = None,
-        node_name: str | None = None,
-        subnet_pool: str = DEFAULT_POOL,
-        front_door: int | None = None,
-        proxy_needed: bool = True,
-        reached_at: str | None = None,
-        reached_at_bridge: bool = False,
-        logs: LogKeeping | None = None,
-        publish_ssh: str | None = None,
-        runtime_image: str | None = None,
-        registries: Registries | None = None,
-        homes: Path | None = None,
-        home_options: Mapping[str, str] | None = None,
-        instance: str | None = None,
-        on_output: Callable[[TaskRef], None] | None = None,
-        counts_containers: bool = False,
-        spare_networks: int = 0,
+        self, data_dir: Path, settings: DockerSettings, on_output: Callable[[TaskRef], None] | None = None
     ) -> None:
         super().__init__(data_dir)
-        self._log_keeping = logs or LogKeeping()
-        self._node_name = node_name
-        self._publish_ssh = publish_ssh
-        self._front_door, self._proxy_needed, self._reached_at = front_door, proxy_needed, reached_at
-        self._reached_at_bridge, self._homes = reached_at_bridge, homes
-        self._home_options = home_options
+        instance = settings.instance or instance_mark(data_dir)
+        self._settings = replace(settings, instance=instance)
         self._storage_address: str | None = None
         self._proxy: LoopbackProxy | None = None
         self._bridge_address: str | None = None
-        self._api = DockerApi(host)
-        self._runtime = Runtime(self._api, runtime_image or image_of_this_version())
-        guard = RegistryCheck(registries or Registries(), [IPv4Network(subnet_pool)], self._api.host)
+        self._api = DockerApi(settings.host)
+        self._runtime = Runtime(self._api, settings.runtime_image)
+        guard = RegistryCheck(settings.registries, [IPv4Network(settings.subnet_pool)], self._api.host)
         self._images = Images(self._api, data_dir / "private-images", guard)
         self._meter = UsageMeter(self._api)
         self._news = FileNews()
-        self._instance = instance or instance_mark(data_dir)
         self._on_output = on_output or (lambda _: None)
-        self._counts_containers = counts_containers
-        most = KEPT_NETWORKS if spare_networks else 0
-        spares = SpareNetworks(data_dir / "networks", spare_networks, most)
-        self._networks = GangNetworks(self._api, self._instance, subnet_pool, spares=spares)
+        most = KEPT_NETWORKS if settings.spare_networks else 0
+        spares = SpareNetworks(data_dir / "networks", settings.spare_networks, most)
+        self._networks = GangNetworks(self._api, instance, settings.subnet_pool, spares=spares)
         self._ways_in = ContainerSshServers(
-            self._api, self._instance, self._runtime, self._networks, is_local=self._is_local
+            self._api, instance, self._runtime, self._networks, is_local=self._is_local
         )
         self._tasks: dict[TaskRef, DockerTask] = {}
         self._info: dict[str, Any] = {}
@@ -175,35 +139,33 @@ class DockerEngine(ContainerEngine):
 
     async def _connect(self) -> None:
         self._info = dict(await self._api.persist(self._api.docker.system.info))
-        log_bytes = self._log_keeping.max_mb_per_task * 2**20
+        settings = self._settings
         if root := containers_root(self._info):
             _log.info("the daemon maps users: root in containers is user %d on its machine", root)
         await self._check_homes()
         self._bridge_address = await self._networks.gateway()
-        if self._front_door is not None:
-            self._proxy = await open_proxy(self._bridge_address, self._front_door, needed=self._proxy_needed)
+        if settings.front_door is not None:
+            self._proxy = await open_proxy(
+                self._bridge_address, settings.front_door, needed=settings.proxy_needed
+            )
         self._storage_address = await self._find_storage()
         self._around = EngineContext(
             api=self._api,
             images=self._images,
             maker=ContainerCreator(
                 self._api,
-                self._instance,
+                settings,
                 network_of=self._networks.name,
                 node_cpus=int(self._info["NCPU"]),
                 limits_storage=limits_storage(self._info),
-                log_bytes=log_bytes,
-                publish_ssh=self._publish_ssh,
                 storage_address=self._storage_address,
                 root=root,
-                homes=self._homes,
-                home_options=self._home_options,
             ),
             runtime=self._runtime,
             disks=ContainerDisks(self._api, is_local=self._is_local),
             holds=Holds(self._data_dir / "holds"),
             data_dir=self._data_dir,
-            log_bytes=log_bytes,
+            log_bytes=settings.logs.max_bytes_per_task,
             docker_files=await self._open_files(),
             emit=self._queue.put_nowait,
             on_output=self._on_output,
@@ -228,16 +190,16 @@ class DockerEngine(ContainerEngine):
         await self._runtime.bring()
         # (an image that is not there was told of)
         if self._runtime.why_not is None:
-            await build_walls(self._api, self._runtime.image, self._instance)
+            await build_walls(self._api, self._runtime.image, self._settings.instance)
 
     async def _check_homes(self) -> None:
         """Refuse options of homes with which no volume can be made; EngineError."""
-        if not self._home_options:
+        if not self._settings.home_options:
             return
         probe = {
-            "Name": f"{PROBE}-{self._instance}",
+            "Name": f"{PROBE}-{self._settings.instance}",
             "Driver": "local",
-            "DriverOpts": dict(self._home_options),
+            "DriverOpts": dict(self._settings.home_options),
         }
         # (aiodocker has no type for it)
         create: Callable[[Mapping[str, Any]], Awaitable[DockerVolume]] = self._api.docker.volumes.create
@@ -251,14 +213,15 @@ class DockerEngine(ContainerEngine):
         """Find the address that the storage's own name has in containers."""
         if self._proxy is not None:
             return self._proxy.address
-        if self._reached_at_bridge:
+        if self._settings.reached_at_bridge:
             return self._bridge_address
-        if self._reached_at is None:
+        reached_at = self._settings.reached_at
+        if reached_at is None:
             return None
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(self._reached_at, None)
+            found = await asyncio.get_running_loop().getaddrinfo(reached_at, None)
         except OSError as error:
-            _log.warning("the storage has no name of its own in containers: %s: %s", self._reached_at, error)
+            _log.warning("the storage has no name of its own in containers: %s: %s", reached_at, error)
             return None
         return str(found[0][4][0])
 
@@ -314,7 +277,7 @@ class DockerEngine(ContainerEngine):
         for ref in expected:
             self._task(ref).take_up()
         # not before it is known which tasks there are: a log that grows may be as old
-        self._keeping = asyncio.create_task(self._keep_logs(self._log_keeping.keep_days, self._tasks))
+        self._keeping = asyncio.create_task(self._keep_logs(self._settings.logs.keep_days, self._tasks))
 
     async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
         """Make the gang's network; give each member's address."""
@@ -341,7 +304,7 @@ class DockerEngine(ContainerEngine):
         """Return the bytes of each running task's log, and of its container where that counts."""
         running = [task for task in self._tasks.values() if task.runs]
         folder = self._docker_folder
-        counts = self._counts_containers or folder is not None
+        counts = self._settings.counts_containers or folder is not None
         found = await asyncio.to_thread(
             lambda: [task.disk_use(folder, counts_container=counts) for task in running]
         )
@@ -380,7 +343,7 @@ class DockerEngine(ContainerEngine):
         return await self._meter.measure(task.name, found.disk_bytes, found.gpu_uuids, found.process)
 
     def _node(self) -> Node:
-        return node_of(self._info, self._node_name, is_local=self._is_local, answers=self._healthy)
+        return node_of(self._info, is_local=self._is_local, answers=self._healthy)
 
     @property
     def _is_local(self) -> bool:
@@ -397,7 +360,7 @@ class DockerEngine(ContainerEngine):
 
     @property
     def _label(self) -> str:
-        return f"{LABEL_INSTANCE}={self._instance}"
+        return f"{LABEL_INSTANCE}={self._settings.instance}"
 
     def _task(self, ref: TaskRef) -> DockerTask:
         if self._around is None:

@@ -112,7 +112,6 @@ def _config(image: str) -> dict[str, Any]:
 # administrator may choose. A block that Docker refuses (taken by something else) is passed over.
 
 
-DEFAULT_POOL = "10.201.0.0/16"
 #: Of each block the network's, the gateway's and the broadcast address are nobody's.
 RESERVED = 3
 #: The smallest block holds 8 addresses.
@@ -146,9 +145,7 @@ class GangNetworks:
     #: Docker's word for how far such a network reaches, and the label that says whose it is
     scope, label = "local", LABEL_INSTANCE
 
-    def __init__(
-        self, api: DockerApi, instance: str, pool: str = DEFAULT_POOL, *, spares: SpareNetworks
-    ) -> None:
+    def __init__(self, api: DockerApi, instance: str, pool: str, *, spares: SpareNetworks) -> None:
         self._api, self._instance, self._spares = api, instance, spares
         self._pool = IPv4Network(pool)
         self._next = int(self._pool.network_address)

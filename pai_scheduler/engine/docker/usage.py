@@ -227,7 +227,7 @@ def _told(stats: Mapping[str, Any] | None) -> ContainerUse | None:
     )
 
 
-def node_of(info: dict[str, Any], name: str | None, *, is_local: bool, answers: bool) -> Node:
+def node_of(info: dict[str, Any], *, is_local: bool, answers: bool) -> Node:
     """Describe the host from `docker info`; GPUs are asked from NVML where the host is this machine."""
     disk = shutil.disk_usage(Path.cwd())
     if is_local:
@@ -235,7 +235,7 @@ def node_of(info: dict[str, Any], name: str | None, *, is_local: bool, answers: 
         with contextlib.suppress(OSError):
             disk = shutil.disk_usage(str(info["DockerRootDir"]))
     return Node(
-        name=name or str(info["Name"]),
+        name=str(info["Name"]),
         cpus=int(info["NCPU"]),
         memory_mb=int(info["MemTotal"]) // _MIB,
         storage_gb=disk.total // _GB,

@@ -147,7 +147,7 @@ class ProcessEngine:
         self._packages = OwnPackages.below(self._data_dir / "packages")
         self._doorbell = self._data_dir / "doorbell"
         self._log_keeping = logs or LogKeeping()
-        self._log_bytes = self._log_keeping.max_mb_per_task * 1024**2
+        self._log_bytes = self._log_keeping.max_bytes_per_task
         self._node_name, self._pids_limit, self._rescan_seconds = node_name, pids_limit, rescan_seconds
         self._tasks: dict[TaskRef, _Task] = {}
         self._ports: dict[TaskRef, tuple[int, ...]] = {}

@@ -51,7 +51,7 @@ class Open:
     come from. `generation` grows with each scheduler that takes the lead: one that was overtaken without
     knowing it gets no session any more. `front_door_ports`: those of the scheduler's machine that containers
     reach by their node's bridge: the Hub and the storage, the SSH gateway; none: they reach them in another
-    way. `homes`: as for `DockerEngine`. `least_free_mb`: what is to stay free on the node's disks; below it
+    way. `homes`: as in `DockerSettings`. `least_free_mb`: what is to stay free on the node's disks; below it
     nothing new comes there.
     """
 

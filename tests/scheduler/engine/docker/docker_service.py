@@ -8,13 +8,14 @@ from pathlib import Path
 
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.settings import DockerSettings
 from tests.scheduler.engine.lab import Lab, make_task
 
 
 async def main() -> None:
     host, data_dir, image, job, command, log_mb = sys.argv[1:]
     logs = LogKeeping(max_mb_per_task=int(log_mb))
-    engine = DockerEngine(Path(data_dir), host=host, logs=logs)
+    engine = DockerEngine(Path(data_dir), DockerSettings(host=host, logs=logs))
     await engine.start()
     lab = await Lab.over(engine, image)
     await lab.start(command, task=make_task(job_id=job))

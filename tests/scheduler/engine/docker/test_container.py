@@ -11,16 +11,18 @@ from hypothesis import strategies as st
 
 from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.engine.docker.containers import container_config, find_too_long, is_image_name
+from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import Launch
 from tests.scheduler.engine.lab import make_launch, make_task
 
 LAUNCH = make_launch("true", task=make_task("worker", 1), node="node-a", image="local/debian:bookworm")
+PUBLISHED = DockerSettings(instance="i", publish_ssh="192.0.2.7")
 REAL = (Gpu(0, "H100", "GPU-aaaa"), Gpu(3, "H100", "GPU-bbbb"))
 
 
 def config(launch: Launch, **options: Any) -> dict[str, Any]:
-    usual = {"instance": "i", "network": "pai-job-0", "node_cpus": 4}
-    return container_config(launch, **{**usual, "limits_storage": False, "log_bytes": 2**30, **options})
+    usual: dict[str, Any] = {"settings": DockerSettings(instance="i"), "network": "pai-job-0", "node_cpus": 4}
+    return container_config(launch, **{**usual, "limits_storage": False, **options})
 
 
 def environment(launch: Launch) -> dict[str, str]:
@@ -76,8 +78,8 @@ def test_the_others_of_the_gang_are_known_by_name_before_they_start() -> None:
 def test_an_ssh_server_needs_a_port_and_the_runtime() -> None:
     plain = config(LAUNCH)
     with_port = replace(LAUNCH, ssh_port=10022)
-    assert config(with_port, publish_ssh="192.0.2.7") == plain
-    assert config(LAUNCH, runtime="pai-runtime-0", publish_ssh="192.0.2.7") == plain
+    assert config(with_port, settings=PUBLISHED) == plain
+    assert config(LAUNCH, runtime="pai-runtime-0", settings=PUBLISHED) == plain
     found = config(with_port, runtime="pai-runtime-0")
     assert found["Labels"] == {**plain["Labels"], "pai.ssh-port": "10022"}
     assert found["Entrypoint"][2].endswith(plain["Entrypoint"][2])
@@ -86,7 +88,7 @@ def test_an_ssh_server_needs_a_port_and_the_runtime() -> None:
 
 
 def test_a_published_server_gets_a_free_port_of_the_named_address_only() -> None:
-    found = config(replace(LAUNCH, ssh_port=10022), runtime="pai-runtime-0", publish_ssh="192.0.2.7")
+    found = config(replace(LAUNCH, ssh_port=10022), runtime="pai-runtime-0", settings=PUBLISHED)
     assert found["HostConfig"]["PortBindings"] == {"10022/tcp": [{"HostIp": "192.0.2.7", "HostPort": ""}]}
     assert found["ExposedPorts"] == {"10022/tcp": {}}
 

@@ -14,6 +14,7 @@ import pytest
 
 from pai_scheduler.engine.docker.client import DaemonUnreachableError, answered
 from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import EndCause, Ended, EngineError, NodesChanged, Started
 from tests.scheduler.engine.lab import PATIENCE, Lab, eventually, make_task
 from tests.testbed.docker import Daemon, socket_folder
@@ -25,7 +26,7 @@ LIVES = "echo ready; exec sleep 100000"
 
 async def refusal(tmp_path: Path, host: str) -> str:
     with pytest.raises(EngineError) as caught:
-        await DockerEngine(tmp_path / "data", host=host).start()
+        await DockerEngine(tmp_path / "data", DockerSettings(host=host)).start()
     return str(caught.value)
 
 
@@ -85,7 +86,7 @@ def daemon(request: pytest.FixtureRequest, docker_host: str, tmp_path: Path) -> 
 
 @pytest.fixture
 async def lab(daemon: Daemon, tmp_path: Path) -> AsyncIterator[Lab]:
-    engine = DockerEngine(tmp_path / "data", host=daemon.host)
+    engine = DockerEngine(tmp_path / "data", DockerSettings(host=daemon.host))
     await engine.start()
     lab = await Lab.over(engine, "local/tiny")
     yield lab

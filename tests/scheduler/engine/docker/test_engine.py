@@ -15,6 +15,7 @@ import pytest
 from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.docker.context import EngineContext, KillMark
 from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import EndCause, Ended, Notice, Progress, Started
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.engine.conformance import FOREVER, EngineConformance, Reopen
@@ -345,7 +346,7 @@ async def test_two_schedulers_on_one_docker_do_not_touch_each_others_tasks(
 ) -> None:
     task = await docker_lab.start("exec sleep 100000")
     await docker_lab.started(task)
-    other = DockerEngine(tmp_path / "other", host=docker_host)
+    other = DockerEngine(tmp_path / "other", DockerSettings(host=docker_host))
     await other.start()
     await other.adopt([])
     await other.close()

@@ -15,6 +15,7 @@ import pytest
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.logs import GAP, file_size
+from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import EndCause, Notice, Noticed
 from tests.scheduler.engine.lab import PATIENCE, Lab, eventually, make_gang, make_task
 
@@ -133,7 +134,7 @@ async def test_an_unfinished_last_line_is_kept_as_it_is(docker_lab: Lab) -> None
 async def test_a_full_disk_ends_neither_the_task_nor_the_engine_and_is_said(
     docker_host: str, tiny_disk: Path, debian_image: str
 ) -> None:
-    engine = DockerEngine(tiny_disk, host=docker_host)
+    engine = DockerEngine(tiny_disk, DockerSettings(host=docker_host))
     await engine.start()
     lab = await Lab.over(engine, debian_image)
     task, ended = await lab.run("head -c 3000000 /dev/zero | tr '\\0' x; exit 4")

@@ -12,6 +12,7 @@ import aiodocker
 import pytest
 
 from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import EndCause, Mount
 from tests.scheduler.engine.docker.test_engine import inspect, make_image
 from tests.scheduler.engine.lab import Lab, make_task
@@ -55,7 +56,7 @@ def daemon(docker_host: str, runtime_image: str) -> Iterator[Daemon]:
 
 @pytest.fixture
 async def lab(daemon: Daemon, runtime_image: str, tmp_path: Path) -> AsyncIterator[Lab]:
-    engine = DockerEngine(tmp_path / "data", host=daemon.host, runtime_image=runtime_image)
+    engine = DockerEngine(tmp_path / "data", DockerSettings(host=daemon.host, runtime_image=runtime_image))
     await engine.start()
     lab = await Lab.over(engine, TINY)
     yield lab

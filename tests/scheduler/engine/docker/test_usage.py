@@ -79,7 +79,7 @@ def test_a_host_is_described_also_where_only_root_may_look_into_dockers_folder(
     # (root may look everywhere)
     os.seteuid(user or 65534)
     try:
-        assert node_of(info, None, is_local=True, answers=True).storage_gb > 0
+        assert node_of(info, is_local=True, answers=True).storage_gb > 0
     finally:
         os.seteuid(user)
         (tmp_path / "docker").chmod(0o700)

@@ -16,6 +16,7 @@ from pai_scheduler.engine.agent.folders import Folders
 from pai_scheduler.engine.agent.host import EngineHost
 from pai_scheduler.engine.docker.containers import HUB_HOST, STORAGE_HOST
 from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import EndCause, EngineError, Started
 from pai_scheduler.engine.swarm.connection import AgentConnection
 from pai_scheduler.engine.swarm.node_engine import RemoteEngine
@@ -50,16 +51,15 @@ class Agent:
         await self._host.close()
 
     def _make(self, asked: Open, on_output: Callable[[TaskRef], None]) -> DockerEngine:
-        return DockerEngine(
-            self._folder,
+        settings = DockerSettings(
             host=self._docker_host,
-            logs=asked.logs,
             instance=asked.instance,
-            reached_at_bridge=bool(asked.front_door_ports),
-            on_output=on_output,
-            runtime_image=self._runtime_image,
+            logs=asked.logs,
             registries=REGISTRIES,
+            runtime_image=self._runtime_image,
+            reached_at_bridge=bool(asked.front_door_ports),
         )
+        return DockerEngine(self._folder, settings, on_output)
 
 
 @pytest.fixture

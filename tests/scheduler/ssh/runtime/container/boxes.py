@@ -17,7 +17,9 @@ import asyncssh
 from docker.errors import APIError
 from docker.types import IPAMConfig, IPAMPool, Mount
 
+from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.docker.containers import WORK_DIR, container_config, network_name
+from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import Launch
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys import JobKeys
@@ -206,8 +208,8 @@ class Boxes:
 
     def _start(self, launch: Launch, setting: Setting, private: Path) -> Box:
         config = container_config(
-            launch, instance=self._job, network=self._network, node_cpus=1, limits_storage=False,
-            log_bytes=2**20, private=private, runtime=self._volume,
+            launch, DockerSettings(instance=self._job, logs=LogKeeping(max_mb_per_task=1)),
+            network=self._network, node_cpus=1, limits_storage=False, private=private, runtime=self._volume,
         )  # fmt: skip
         host = config["HostConfig"]
         # as the engine makes it: the image's user may write there
