@@ -128,7 +128,7 @@ def make_engine(
 ) -> SwarmEngine:
     """Return the engine; StartError, EngineError.
 
-    `front_door`: as for `SwarmEngine`. `ssh_port`: of the gateway. `term`: the one in which this scheduler
+    `front_door`: as in `SwarmSettings`. `ssh_port`: of the gateway. `term`: the one in which this scheduler
     leads (`Lease.epoch`), or 0.
     """
     if options.homes is not None and not options.homes.is_absolute():
@@ -138,7 +138,8 @@ def make_engine(
     # the other engines do not need these libraries
     from pai_scheduler.engine.docker.engine import instance_mark
     from pai_scheduler.engine.docker.runtime import image_of_this_version
-    from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine
+    from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine, SwarmSettings
+    from pai_scheduler.engine.swarm.protocol import Open
     from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 
     own = authority(data_dir)
@@ -159,17 +160,21 @@ def make_engine(
             log_level=options.log_level,
             log_format=options.log_format,
         ),
-        instance=instance_mark(data_dir),
-        agent_port=options.agent_port,
-        logs=definition.logs,
-        registries=definition.registries,
-        encrypted=options.encrypt_networks,
-        patience=options.node_patience,
-        generation=term,
-        front_door=front_door,
-        ssh_gateway=None if ssh_port is None else (near(options.ssh_host), ssh_port),
-        homes=options.homes,
-        least_free_mb=definition.min_free_mb,
-        spare_networks=SPARE_OVERLAYS,
-        runtime_image=runtime,
+        Open(
+            instance_mark(data_dir),
+            definition.logs,
+            tuple(definition.registries.patterns),
+            generation=term,
+            homes=options.homes,
+            least_free_mb=definition.min_free_mb,
+        ),
+        SwarmSettings(
+            agent_port=options.agent_port,
+            patience=options.node_patience,
+            encrypted=options.encrypt_networks,
+            spare_networks=SPARE_OVERLAYS,
+            runtime_image=runtime,
+            front_door=front_door,
+            ssh_gateway=None if ssh_port is None else (near(options.ssh_host), ssh_port),
+        ),
     )

@@ -29,8 +29,10 @@ from typing import Any
 import docker
 from docker.types import RestartPolicy, ServiceMode
 
+from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.swarm.certificates import Authority
-from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine
+from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine, SwarmSettings
+from pai_scheduler.engine.swarm.protocol import Open
 from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from pai_scheduler.ssh.runtime.container.build import build as build_runtime
@@ -72,10 +74,8 @@ async def _measure(nodes: Swarm, folder: Path, image: str, runtime: str, rounds:
         folder / "data",
         scheduler_tls(credentials),
         tunnel_servers(credentials),
-        instance="00112233445566aa",
-        host=nodes.manager.host,
-        spare_networks=SPARE_OVERLAYS,
-        runtime_image=runtime,
+        Open("00112233445566aa", LogKeeping()),
+        SwarmSettings(host=nodes.manager.host, spare_networks=SPARE_OVERLAYS, runtime_image=runtime),
     )
     await engine.start()
     lab = await Lab.over(engine, image)

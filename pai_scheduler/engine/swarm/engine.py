@@ -15,7 +15,6 @@ from typing import Any
 import aiodocker
 from docker import DockerClient
 
-from pai_scheduler.cluster.definition import LogKeeping, Registries
 from pai_scheduler.cluster.node import DiskSpace, Node, NodeState
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
@@ -42,6 +41,7 @@ from .agent_deployment import SERVICE, last_words
 from .connection import AGENT_PORT, ENDS, PATIENCE_SECONDS, AgentConnection
 from .networks import OVERLAY_POOL, NetworkHolders, OverlayNetworks
 from .node_engine import RemoteEngine
+from .protocol import Open
 from .session import lost_node
 from .tunnel import TunnelServers
 
@@ -221,17 +221,43 @@ _FIRST_SECONDS = 15.0
 _log = logging.getLogger(__name__)
 
 
-class SwarmEngine(ContainerEngine):
-    """Runs tasks on the nodes of a Swarm, one of whose managers `host` is (as in DOCKER_HOST).
+@dataclass(frozen=True, slots=True)
+class SwarmSettings:
+    """Settings of a `SwarmEngine`. `host`: a manager of its Swarm (as in DOCKER_HOST)."""
 
-    `tls`: how to speak to the agents; None in tests only. `tunnel_servers`: as for `RemoteEngine`; they run
-    as long as this. `instance`: this scheduler's mark on what is its own. `encrypted`: what goes between
-    nodes in the gangs' networks is. `patience`: seconds after which a node that does not answer counts as
-    lost. `generation`, `least_free_mb`: as in `remote.messages.Open`. `front_door`: the port of this
-    machine's loopback address at which tasks reach the Hub and the storage, by their nodes' agents; None: at
-    the address of browsers. `ssh_gateway`: address and port of the gateway, which they reach in the same way.
-    `spare_networks`: how many networks across nodes are made in advance, so that a small gang starts sooner;
-    `runtime_image` holds them on each node (None: that of this version).
+    host: str | None = None
+    agent_port: int = AGENT_PORT
+    #: seconds after which a node that does not answer counts as lost
+    patience: float = PATIENCE_SECONDS
+    #: what the networks across nodes are cut from, and whether what goes between nodes in them is encrypted
+    subnet_pool: str = OVERLAY_POOL
+    encrypted: bool = False
+    #: how many networks across nodes are made in advance, so that a small gang starts sooner
+    spare_networks: int = 0
+    #: holds them on each node
+    runtime_image: str = field(default_factory=image_of_this_version)
+    #: The port of this machine's loopback address at which tasks reach the Hub and the storage, by their
+    #: nodes' agents; None: at the address of browsers.
+    front_door: int | None = None
+    #: address and port of the gateway, which they reach in the same way
+    ssh_gateway: tuple[str, int] | None = None
+
+    @property
+    def front_doors(self) -> dict[int, str]:
+        """Return what tasks reach by their nodes' agents, as for `RemoteEngine`."""
+        if self.front_door is None:
+            return {}
+        doors = {self.front_door: "127.0.0.1"}
+        if self.ssh_gateway is not None:
+            doors[self.ssh_gateway[1]] = self.ssh_gateway[0]
+        return doors
+
+
+class SwarmEngine(ContainerEngine):
+    """Runs tasks on the nodes of a Swarm.
+
+    `tls`: how to speak to the agents; None in tests only. `tunnel_servers`, `asked`: as for `RemoteEngine`;
+    the servers run as long as this.
     """
 
     name = "swarm"
@@ -245,40 +271,20 @@ class SwarmEngine(ContainerEngine):
         data_dir: Path,
         tls: ssl.SSLContext | None,
         tunnel_servers: TunnelServers,
-        *,
-        instance: str,
-        host: str | None = None,
-        agent_port: int = AGENT_PORT,
-        logs: LogKeeping | None = None,
-        registries: Registries | None = None,
-        subnet_pool: str = OVERLAY_POOL,
-        encrypted: bool = False,
-        patience: float = PATIENCE_SECONDS,
-        generation: int = 0,
-        front_door: int | None = None,
-        ssh_gateway: tuple[str, int] | None = None,
-        homes: Path | None = None,
-        least_free_mb: int = 0,
-        spare_networks: int = 0,
-        runtime_image: str | None = None,
+        asked: Open,
+        settings: SwarmSettings,
     ) -> None:
         super().__init__(data_dir)
-        self._tls, self._instance, self._agent_port = tls, instance, agent_port
-        self._logs, self._registries = logs or LogKeeping(), registries
-        self._tunnel_servers = tunnel_servers
-        self._patience, self._generation, self._front_door = patience, generation, front_door
-        self._front_doors = {} if front_door is None else {front_door: "127.0.0.1"}
-        if front_door is not None and ssh_gateway is not None:
-            self._front_doors[ssh_gateway[1]] = ssh_gateway[0]
-        self._homes, self._least_free_mb, self._overlay = homes, least_free_mb, IPv4Network(subnet_pool)
-        self._api = DockerApi(host)
+        self._tls, self._tunnel_servers, self._asked, self._settings = tls, tunnel_servers, asked, settings
+        self._overlay = IPv4Network(settings.subnet_pool)
+        self._api = DockerApi(settings.host)
         self._networks = OverlayNetworks(
             self._api,
-            instance,
-            subnet_pool,
-            encrypted=encrypted,
-            spares=SpareNetworks(data_dir / "networks", spare_networks),
-            holders=NetworkHolders(self._api, instance, runtime_image or image_of_this_version()),
+            asked.instance,
+            settings.subnet_pool,
+            encrypted=settings.encrypted,
+            spares=SpareNetworks(data_dir / "networks", settings.spare_networks),
+            holders=NetworkHolders(self._api, asked.instance, settings.runtime_image),
             machines=lambda: {name: engine.takes_networks for name, engine in self._engines.items()},
         )
         #: by name: what Swarm says of a node, and the engine that speaks to its agent
@@ -293,12 +299,13 @@ class SwarmEngine(ContainerEngine):
     @property
     def front_door_url(self) -> str | None:
         """Return the address at which tasks reach the Hub; None where it is the one of browsers."""
-        return f"http://{HUB_HOST}:{self._front_door}" if self._front_door is not None else None
+        port = self._settings.front_door
+        return f"http://{HUB_HOST}:{port}" if port is not None else None
 
     @property
     def storage_host(self) -> str | None:
         """Return the name by which tasks reach the storage; None where they do not reach us so."""
-        return STORAGE_HOST if self._front_door is not None else None
+        return STORAGE_HOST if self._settings.front_door is not None else None
 
     async def start(self) -> None:
         """Connect to the Swarm's manager and to the agents that answer; EngineError."""
@@ -362,7 +369,7 @@ class SwarmEngine(ContainerEngine):
             if network not in gangs:
                 await self._remove_network(network)
         await self._networks.begin(gangs)
-        self._working.append(asyncio.create_task(self._keep_logs(self._logs.keep_days, self._places)))
+        self._working.append(asyncio.create_task(self._keep_logs(self._asked.logs.keep_days, self._places)))
 
     async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
         """Make the gang's network; give each member's address."""
@@ -379,7 +386,8 @@ class SwarmEngine(ContainerEngine):
 
     async def launch(self, launch: Launch) -> None:
         """Start a task on its node, unless it runs, has run, or was killed."""
-        if launch.home and self._homes is None and (place := await self._home_elsewhere(launch)) is not None:
+        needs_volume = launch.home and self._asked.homes is None
+        if needs_volume and (place := await self._home_elsewhere(launch)) is not None:
             reason = msg(
                 "Your home is on the node {home} only, and this was to run on {node}. Start it again, or ask "
                 "an administrator for a folder that all nodes share (--homes).",
@@ -474,19 +482,13 @@ class SwarmEngine(ContainerEngine):
         if engine is not None:
             engine.move_to(member.address)
             return
-        connection = AgentConnection(member.address, self._agent_port, self._tls)
         engine = RemoteEngine(
             self._data_dir,
-            connection,
+            AgentConnection(member.address, self._settings.agent_port, self._tls),
             self._tunnel_servers,
-            instance=self._instance,
-            logs=self._logs,
-            registries=self._registries,
-            patience=self._patience,
-            generation=self._generation,
-            front_doors=self._front_doors,
-            homes=self._homes,
-            least_free_mb=self._least_free_mb,
+            self._asked,
+            patience=self._settings.patience,
+            front_doors=self._settings.front_doors,
             node_name=member.name,
         )
         self._engines[member.name] = engine
@@ -527,7 +529,7 @@ class SwarmEngine(ContainerEngine):
 
     async def _home_elsewhere(self, launch: Launch) -> str | None:
         """Return the node that has a user's home, where it is another one; the first that is asked has it."""
-        kept = self._data_dir / "homes" / home_volume(self._instance, launch.user)
+        kept = self._data_dir / "homes" / home_volume(self._asked.instance, launch.user)
 
         def look() -> str | None:
             if kept.exists():

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pai_scheduler.cluster.definition import LogKeeping, Registries
 from pai_scheduler.cluster.node import DiskSpace, Node, NodeState
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.engine.disk_usage import size_of
@@ -72,12 +71,11 @@ class _RemoteTask:
 class RemoteEngine(ContainerEngine):
     """Runs tasks on one node, through its agent.
 
-    `data_dir` keeps the copies of logs. `instance`: this scheduler's mark on its containers.
-    `registries`: where images may come from (None: every public one). `patience`: seconds after which a node
-    that does not answer counts as lost; what ran there ends as lost, and is ended there as soon as the node
-    comes back. `generation`, `homes`: as in `Open`. `front_doors`: by port, the address of this
-    machine at which there is what containers on the node reach by their bridge. `tunnel_servers` carry what
-    goes there and to ports of tasks; who made them starts and closes them.
+    `data_dir` keeps the copies of logs. `tunnel_servers` carry what goes to ports of tasks and to front
+    doors; who made them starts and closes them. `asked`: how each session is begun, but for the ports of
+    `front_doors`: by port, the address of this machine at which there is what containers on the node reach by
+    their bridge. `patience`: seconds after which a node that does not answer counts as lost; what ran there
+    ends as lost, and is ended there as soon as the node comes back.
     """
 
     name = "docker"
@@ -93,15 +91,10 @@ class RemoteEngine(ContainerEngine):
         data_dir: Path,
         connection: AgentConnection,
         tunnel_servers: TunnelServers,
+        asked: Open,
         *,
-        instance: str,
-        logs: LogKeeping | None = None,
-        registries: Registries | None = None,
         patience: float = PATIENCE_SECONDS,
-        generation: int = 0,
         front_doors: Mapping[int, str] | None = None,
-        homes: Path | None = None,
-        least_free_mb: int = 0,
         node_name: str | None = None,
     ) -> None:
         super().__init__(data_dir)
@@ -118,15 +111,7 @@ class RemoteEngine(ContainerEngine):
         self._tunnel_servers, self._tunnels = tunnel_servers, Tunnels(self._carry)
         self._session = AgentSession(
             connection,
-            Open(
-                instance,
-                logs or LogKeeping(),
-                tuple((registries or Registries()).patterns),
-                generation,
-                tuple(self._front_doors),
-                homes,
-                least_free_mb,
-            ),
+            replace(asked, front_door_ports=tuple(self._front_doors)),
             patience=patience,
             begun=self._take_up,
             on_heard=self._hear,

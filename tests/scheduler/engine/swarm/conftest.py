@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.swarm.certificates import Authority
-from pai_scheduler.engine.swarm.engine import SwarmEngine
+from pai_scheduler.engine.swarm.engine import SwarmEngine, SwarmSettings
+from pai_scheduler.engine.swarm.protocol import Open
 from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from pai_scheduler.server.swarm_nodes import tunnel_servers
-from tests.scheduler.engine.swarm.gangs import INSTANCE, OpenSwarm
+from tests.scheduler.engine.swarm.gangs import ASKED, OpenSwarm
 from tests.testbed.swarm import Swarm
 
 
@@ -21,17 +22,16 @@ async def open_swarm(three_nodes: Swarm, tmp_path: Path) -> AsyncIterator[OpenSw
     engines: list[SwarmEngine] = []
     credentials = Authority(three_nodes.secret).scheduler().write(tmp_path / "credentials")
 
-    async def open_engine(**options: object) -> SwarmEngine:
+    async def open_engine(asked: Open = ASKED, **options: object) -> SwarmEngine:
         if engines:
             await engines[-1].close()
-        engine = SwarmEngine(
-            tmp_path / "data",
-            scheduler_tls(credentials),
-            tunnel_servers(credentials, 1),
-            instance=INSTANCE,
+        settings = SwarmSettings(
             host=three_nodes.manager.host,
             agent_port=three_nodes.agent_port,
             **options,  # type: ignore[arg-type]
+        )
+        engine = SwarmEngine(
+            tmp_path / "data", scheduler_tls(credentials), tunnel_servers(credentials, 1), asked, settings
         )
         await engine.start()
         engines.append(engine)

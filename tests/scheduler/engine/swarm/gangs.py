@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.protocol import Launch
 from pai_scheduler.engine.swarm.engine import SwarmEngine
+from pai_scheduler.engine.swarm.protocol import Open
 from tests.scheduler.engine.lab import Lab, make_task
 
 INSTANCE = "0123456789abcdef"
+ASKED = Open(INSTANCE, LogKeeping())
 OpenSwarm = Callable[..., Awaitable[SwarmEngine]]
 
 

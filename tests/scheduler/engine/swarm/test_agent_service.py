@@ -12,11 +12,13 @@ from pathlib import Path
 import docker
 import pytest
 
+from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.protocol import Ended, Started
 from pai_scheduler.engine.swarm.agent_deployment import SERVICE, AgentPlan, deploy
 from pai_scheduler.engine.swarm.certificates import Authority
 from pai_scheduler.engine.swarm.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
-from pai_scheduler.engine.swarm.engine import SwarmEngine, members, why_agents_end
+from pai_scheduler.engine.swarm.engine import SwarmEngine, SwarmSettings, members, why_agents_end
+from pai_scheduler.engine.swarm.protocol import Open
 from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from pai_scheduler.server.doctor.checks import Agents, look_at_nodes
 from pai_scheduler.server.swarm_nodes import tunnel_servers
@@ -80,9 +82,8 @@ async def test_the_agent_comes_to_every_node_and_stays_when_its_node_is_drained(
         tmp_path / "data",
         scheduler_tls(credentials),
         tunnel_servers(credentials, 1),
-        instance="fedcba9876543210",
-        host=three_nodes.manager.host,
-        agent_port=PORT,
+        Open("fedcba9876543210", LogKeeping()),
+        SwarmSettings(host=three_nodes.manager.host, agent_port=PORT),
     )
     await engine.start()
     lab = await Lab.over(engine, debian_image)
@@ -141,10 +142,8 @@ async def test_a_new_version_replaces_the_agents_one_by_one_while_tasks_run_on(
         tmp_path / "data",
         scheduler_tls(credentials),
         tunnel_servers(credentials, 1),
-        instance="fedcba9876543211",
-        host=manager,
-        agent_port=PORT,
-        patience=60,
+        Open("fedcba9876543211", LogKeeping()),
+        SwarmSettings(host=manager, agent_port=PORT, patience=60),
     )
     await engine.start()
     lab = await Lab.over(engine, debian_image)

@@ -13,7 +13,7 @@ from pai_scheduler.engine.protocol import EndCause
 from pai_scheduler.engine.swarm.engine import SwarmEngine
 from tests.scheduler.engine.conformance import EngineConformance, Reopen
 from tests.scheduler.engine.lab import Lab, make_task
-from tests.scheduler.engine.swarm.gangs import OpenSwarm
+from tests.scheduler.engine.swarm.gangs import ASKED, OpenSwarm
 
 
 class TestSwarmEngine(EngineConformance):
@@ -77,7 +77,7 @@ async def test_a_home_in_a_shared_folder_is_the_same_on_every_node(
 ) -> None:
     homes = tmp_path / "homes"
     homes.mkdir()
-    lab = await Lab.over(await open_swarm(homes=homes), debian_image)
+    lab = await Lab.over(await open_swarm(replace(ASKED, homes=homes)), debian_image)
     await lab.adopt([])
     await lab.run("echo mine > /home/me/file", home="/home/me", node="node-a")
     task, ended = await lab.run("cat /home/me/file", home="/home/me", node="node-b")

@@ -19,7 +19,8 @@ from pai_scheduler.engine.swarm.connection import AgentConnection
 from pai_scheduler.engine.swarm.node_engine import RemoteEngine
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.lab import Lab
-from tests.scheduler.engine.swarm.test_node_engine import INSTANCE, Agent
+from tests.scheduler.engine.swarm.gangs import ASKED
+from tests.scheduler.engine.swarm.test_node_engine import Agent
 from tests.testbed.docker import Daemon, socket_folder
 from tests.testbed.fixtures import provide
 from tests.testbed.images import tiny_image
@@ -58,7 +59,7 @@ async def over_an_agent(folder: Path, docker_host: str, image: str) -> AsyncIter
     agent = Agent(folder / "agent", docker_host, "local/no-runtime")
     agent.start()
     connection = AgentConnection("127.0.0.1", agent.port, None)
-    engine = RemoteEngine(folder / "data", connection, tunnel_servers(None), instance=INSTANCE)
+    engine = RemoteEngine(folder / "data", connection, tunnel_servers(None), ASKED)
     await engine.start()
     lab = await Lab.over(engine, image)
     await lab.adopt([])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,8 @@ from pai_scheduler.job.task import TaskRef
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.conformance import FOREVER, EngineConformance, Reopen
 from tests.scheduler.engine.lab import Lab, eventually, make_task, processes_running
+from tests.scheduler.engine.swarm.gangs import ASKED
 from tests.testbed.fixtures import REGISTRIES
-
-INSTANCE = "0123456789abcdef"
 
 
 class Agent:
@@ -76,11 +76,11 @@ async def open_remote(agent: Agent, tmp_path: Path) -> AsyncIterator[Callable[..
     servers = tunnel_servers(None, 1)
     servers.start()
 
-    async def open_engine(**options: float) -> RemoteEngine:
+    async def open_engine(asked: Open = ASKED, **options: float) -> RemoteEngine:
         if engines:
             await engines[-1].close()
         connection = AgentConnection("127.0.0.1", agent.port, None)
-        engine = RemoteEngine(tmp_path / "data", connection, servers, instance=INSTANCE, **options)  # type: ignore[arg-type]
+        engine = RemoteEngine(tmp_path / "data", connection, servers, asked, **options)  # type: ignore[arg-type]
         await engine.start()
         engines.append(engine)
         return engine
@@ -183,13 +183,12 @@ async def test_nothing_is_placed_on_a_node_that_does_not_answer_until_it_does(
 async def test_a_scheduler_that_was_overtaken_gets_no_session_any_more(
     open_remote: Callable[..., Awaitable[RemoteEngine]], agent: Agent, tmp_path: Path
 ) -> None:
-    await open_remote(generation=2)
+    await open_remote(replace(ASKED, generation=2))
     overtaken = RemoteEngine(
         tmp_path / "old",
         AgentConnection("127.0.0.1", agent.port, None),
         tunnel_servers(None),
-        instance=INSTANCE,
-        generation=1,
+        replace(ASKED, generation=1),
         patience=1.0,
     )
     with pytest.raises(EngineError, match="Another scheduler has taken the lead"):

@@ -19,6 +19,7 @@ from pai_scheduler.engine.swarm.node_engine import RemoteEngine
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.agent.stand_in import Agent
 from tests.scheduler.engine.lab import Lab
+from tests.scheduler.engine.swarm.gangs import ASKED
 
 MINUTE, SOON = 60_000, 20_000
 
@@ -46,7 +47,7 @@ async def engine(port: int, tmp_path: Path) -> AsyncIterator[RemoteEngine]:
         tmp_path / "data",
         AgentConnection("127.0.0.1", port, None),
         tunnel_servers(None),
-        instance="0123456789abcdef",
+        ASKED,
     )
     yield engine
     await engine.close()

@@ -15,6 +15,7 @@ from pai_scheduler.engine.swarm.session import Tunnels
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.agent.small_agent import SmallAgent
+from tests.scheduler.engine.swarm.gangs import ASKED
 from tests.testbed.ports import free_port
 
 TASK, OTHER = (TaskRef("0123456789ab", 0, "main", index) for index in range(2))
@@ -135,7 +136,7 @@ async def open_engine(agent: SmallAgent) -> AsyncIterator[Callable[..., RemoteEn
                 agent.folder.parent / "data",
                 agent.connection(),
                 servers,
-                instance="0123456789abcdef",
+                ASKED,
                 **options,  # type: ignore[arg-type]
             )
             stack.push_async_callback(engine.close)
