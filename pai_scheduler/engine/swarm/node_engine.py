@@ -40,7 +40,7 @@ from pai_scheduler.job.message_documents import read_message
 from pai_scheduler.job.task import TaskRef
 
 from .connection import PATIENCE_SECONDS, AgentConnection, AgentRefusedError, AgentUnreachableError
-from .protocol import Caller, GangAddress, Kill, LogWanted, Open, WayIn
+from .protocol import Caller, GangAddress, Heard, Kill, LogWanted, Open, WayIn, read_event
 from .session import AgentSession, NodeLostError, Tunnels, lost_node
 from .tunnel import TunnelServers, connect
 
@@ -115,8 +115,6 @@ class RemoteEngine(ContainerEngine):
             patience=patience,
             begun=self._take_up,
             on_heard=self._hear,
-            on_output=self._note_output,
-            on_caller=self._note_caller,
             on_health=self._set_health,
             on_lost=self._lose,
         )
@@ -308,7 +306,16 @@ class RemoteEngine(ContainerEngine):
             elif task.launch is not None:
                 await self._session.call_now("launch", task.launch, None)
 
-    def _hear(self, event: EngineEvent) -> None:
+    def _hear(self, heard: Heard) -> None:
+        for document in heard.events:
+            event = read_event(document)
+            self._note_event(replace(event, time=self._session.clock.here(event.time)))
+        for task in heard.output:
+            self._note_output(task)
+        for caller in heard.callers:
+            self._begin(self._let_in(caller))
+
+    def _note_event(self, event: EngineEvent) -> None:
         if isinstance(event, NodesChanged):
             self._session.nodes = event.nodes
             self._tell_nodes()
@@ -374,9 +381,6 @@ class RemoteEngine(ContainerEngine):
                 _log.warning("a connection to a task failed: %s", error)
                 return
             await self._tunnel_servers.serve(connection, far)
-
-    def _note_caller(self, caller: Caller) -> None:
-        self._begin(self._let_in(caller))
 
     async def _let_in(self, caller: Caller) -> None:
         """Take a connection of a container to what is at a port of this machine."""

@@ -8,17 +8,16 @@ import socket
 import time
 import zlib
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from pai_scheduler.cluster.node import DiskSpace, Node
-from pai_scheduler.engine.protocol import EngineError, EngineEvent
+from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 
 from .connection import AgentConnection, AgentRefusedError, AgentUnreachableError, SessionOverError
-from .protocol import POLL_SECONDS, Caller, Heard, Listen, Open, Opened, read_event
+from .protocol import POLL_SECONDS, Heard, Listen, Open, Opened
 from .tunnel import accept_all
 
 # How far another machine's clock is ahead of this one's, learnt from the answers that it gives anyway.
@@ -136,9 +135,9 @@ class NodeLostError(Exception):
 class AgentSession:
     """Keeps a session. `begun` is called when a new one has begun, before anybody else may use it.
 
-    `on_heard` gets what happened, `on_output` which logs have grown, `on_caller` which connections wait,
-    `on_health` whether the node answers; `on_lost` is called once when it has been away for `patience`
-    seconds. When it comes back after that, its session is a new one.
+    `on_heard` gets what the agent tells, with the times of its own clock, `on_health` whether the node
+    answers; `on_lost` is called once when it has been away for `patience` seconds. When it comes back after
+    that, its session is a new one.
     """
 
     def __init__(
@@ -148,15 +147,12 @@ class AgentSession:
         *,
         patience: float,
         begun: Callable[[], Awaitable[None]],
-        on_heard: Callable[[EngineEvent], None],
-        on_output: Callable[[TaskRef], None],
-        on_caller: Callable[[Caller], None],
+        on_heard: Callable[[Heard], None],
         on_health: Callable[[bool], None],
         on_lost: Callable[[], None],
     ) -> None:
         self._connection, self._asked, self._patience = connection, asked, patience
-        self._begun, self._on_heard, self._on_output = begun, on_heard, on_output
-        self._on_caller, self._on_health, self._on_lost = on_caller, on_health, on_lost
+        self._begun, self._on_heard, self._on_health, self._on_lost = begun, on_heard, on_health, on_lost
         self._session = ""
         self._last = self._answer = 0
         self.nodes: tuple[Node, ...] = ()
@@ -268,13 +264,7 @@ class AgentSession:
         self._note_answer()
         self._last, self._answer = heard.last, heard.answer
         self.disk = heard.disk or self.disk
-        for document in heard.events:
-            event = read_event(document)
-            self._on_heard(replace(event, time=self.clock.here(event.time)))
-        for task in heard.output:
-            self._on_output(task)
-        for caller in heard.callers:
-            self._on_caller(caller)
+        self._on_heard(heard)
 
     def _note_answer(self) -> None:
         self.why = ""
