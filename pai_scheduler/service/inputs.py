@@ -253,8 +253,9 @@ CODE = Limit(200, 20_000, _too_much_code)
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Inputs fetched for a job, and the token with which its tasks reach the rest."""
+    """Inputs fetched for a job, and the token and URI with which its tasks reach the rest of the storage."""
 
+    default_fs_uri: str = ""
     login: RegistryLogin | None = None
     #: the job's code on this machine, under its own name
     code: Path | None = None
@@ -286,11 +287,6 @@ class JobInputs:
         await self._code.keep_only(jobs)
         await self._data.keep_only(jobs)
 
-    @property
-    def default_fs_uri(self) -> str:
-        """Return the URI by which tasks know the storage."""
-        return self._files.names.default
-
     def keeps(self, job_id: str) -> bool:
         """Return whether something was fetched for a job."""
         return self._code.keeps(job_id) or self._data.keeps(job_id)
@@ -306,7 +302,7 @@ class JobInputs:
         if not job.spec.output_dir:
             await self._make_default_output(job, uris.output_dir)
         if not names_files(job.spec) and not self._asks_for_shared_folders(job.spec):
-            return Inputs(token=self._job_files.token(job))
+            return Inputs(self._files.names.default, token=self._job_files.token(job))
         for pause in _PAUSES:
             try:
                 return await self._fetch(job, uris)
@@ -348,7 +344,8 @@ class JobInputs:
             await self._mount(job, principal, uri, code, number) for number, uri in enumerate(uris.mounts)
         ]
         shared = shared_mounts(job.spec, self._shared_folders, principal.name, principal.groups)
-        return Inputs(login, code, self._job_files.token(job), tuple(mounts), shared)
+        token = self._job_files.token(job)
+        return Inputs(self._files.names.default, login, code, token, tuple(mounts), shared)
 
     def _asks_for_shared_folders(self, spec: JobSpec) -> bool:
         """Return whether it must be known who a job's user is; where nothing is shared, nobody is asked."""

@@ -64,20 +64,19 @@ class GangLaunch:
         places: Places,
         *,
         told: JobSpec,
-        default_fs_uri: str,
         default_storage_gb: int,
         keys: JobKeys | None = None,
     ) -> None:
         self._job, self._told, self._inputs, self._places = job, told, inputs, places
-        self._addresses, self._default_fs_uri = addresses, default_fs_uri
-        self._default_storage_gb, self._has_ssh = default_storage_gb, keys is not None
+        self._addresses, self._default_storage_gb = addresses, default_storage_gb
+        self._has_ssh = keys is not None
         self._by_task = {(ref.role, ref.index): address for ref, address in addresses.items()}
         self._ports = {(member.task.role, member.task.index): member.ports for member in gang.members}
         self._hosts = {ref.hostname: address for ref, address in addresses.items()}
         self._shared = gang_environment(job.spec, self._by_task, self._ports)
-        self._storage_files = (
-            access_files(job.user, inputs.token, default_fs_uri) if inputs.token else dict[str, bytes]()
-        )
+        self._storage_files = dict[str, bytes]()
+        if inputs.token:
+            self._storage_files = access_files(job.user, inputs.token, inputs.default_fs_uri)
         if keys is None or places.own_ssh_server:
             self._ssh_files = dict[str, bytes]()
         else:
@@ -126,7 +125,7 @@ class GangLaunch:
             addresses=self._by_task,
             ports=self._ports,
             gpus=tuple(gpus),
-            default_fs_uri=self._default_fs_uri,
+            default_fs_uri=self._inputs.default_fs_uri,
             work_dir=self._places.work_dir(task.ref),
             container_id=task.ref.name,
             shared=self._shared,
@@ -366,7 +365,6 @@ class Launcher:
             inputs,
             self._engine,
             told=job.spec if self._inputs is None else self._inputs.told(job.spec),
-            default_fs_uri=self._default_fs_uri if self._inputs is None else self._inputs.default_fs_uri,
             default_storage_gb=default_storage_gb,
             keys=self._keys,
         )
@@ -425,7 +423,7 @@ class Launcher:
         if self._inputs is None:
             if names_files(job.spec):
                 raise StorageError(Problem.INVALID, msg("This scheduler has no storage for files."))
-            return Inputs()
+            return Inputs(self._default_fs_uri)
 
         def waiting(message: Message) -> None:
             self._report(Progress(tasks[0].ref, self._now(), message))

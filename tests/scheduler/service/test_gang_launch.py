@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,9 @@ def launches(
         job,
         Gang(job.id, job.attempt.number, members),
         addresses,
-        inputs or Inputs(),
+        replace(inputs or Inputs(), default_fs_uri="http://fs:1"),
         PlacesInTask(own_ssh_server=own_ssh_server),
         told=job.spec,
-        default_fs_uri="http://fs:1",
         default_storage_gb=7,
         keys=keys,
     )
