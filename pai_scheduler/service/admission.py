@@ -6,7 +6,7 @@ import asyncio
 import base64
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,15 +31,12 @@ from pai_scheduler.rest.errors import (
 )
 from pai_scheduler.storage.files import Files
 from pai_scheduler.store.records import SubmittedText
-from pai_scheduler.store.store import Store
 
-from .current_cluster import CurrentCluster
+from .context import ServiceContext
 from .dependencies import JobDependencies
 from .health import DiskRoom
 from .input_permissions import find_missing, find_refused
 from .notifications import Notifications
-from .reader import Reader
-from .writer import Writer
 
 # Makes the ids of jobs: 80 bits, in letters and digits that stand in every kind of name.
 #
@@ -135,27 +132,21 @@ class Admission:
     """Takes jobs, each durably and under a name of its own; refusals are `errors.RequestError`.
 
     `room` says why there is no room for any more (None: nobody looks), `files` are those that jobs may name
-    (None: there are none), `notifications` are the ways on which they are told of outside, `clock` gives ms
-    since the epoch.
+    (None: there are none), `notifications` are the ways on which they are told of outside.
     """
 
     def __init__(
         self,
-        store: Store,
-        reader: Reader,
-        writer: Writer,
-        cluster: CurrentCluster,
+        context: ServiceContext,
         dependencies: JobDependencies,
         engine: Engine,
         room: DiskRoom | None,
         files: Files | None,
         notifications: Notifications,
-        clock: Callable[[], int],
     ) -> None:
-        self._store, self._reader, self._writer = store, reader, writer
-        self._cluster, self._engine, self._room, self._files = cluster, engine, room, files
-        self._notifications, self._now = notifications, clock
-        self._dependencies = dependencies
+        self._store, self._reader, self._writer = context.store, context.reader, context.writer
+        self._cluster, self._now, self._dependencies = context.cluster, context.clock, dependencies
+        self._engine, self._room, self._files, self._notifications = engine, room, files, notifications
         #: who submits what just now, and to which virtual cluster
         self._under_way: dict[tuple[str, str], str] = {}
         #: the names of all jobs, once they have been read

@@ -12,10 +12,8 @@ from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validation import SpecError
 from pai_scheduler.store.records import JobLinks
-from pai_scheduler.store.store import Store
 
-from .reader import Reader
-from .writer import Writer
+from .context import ServiceContext
 
 #: So many of those that wait for one job are shown with it: its page asks every two seconds.
 _MOST_DEPENDENTS = 100
@@ -24,8 +22,8 @@ _MOST_DEPENDENTS = 100
 class JobDependencies:
     """Binds dependencies to jobs, and reads them back."""
 
-    def __init__(self, store: Store, reader: Reader, writer: Writer) -> None:
-        self._store, self._reader, self._writer = store, reader, writer
+    def __init__(self, context: ServiceContext) -> None:
+        self._store, self._reader, self._writer = context.store, context.reader, context.writer
 
     async def bind(
         self, spec: JobSpec, owner: str, errors: list[SpecError], *, is_scheduled: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,23 +20,19 @@ from pai_scheduler.monitoring.recorder import Recorder, Recording
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import forbidden, no_attempt, no_job, no_task
 from pai_scheduler.store.records import JobPosition, SubmittedText
-from pai_scheduler.store.store import Store
 
+from .context import ServiceContext
 from .event_stream import JobEvents
-from .reader import Reader
-from .writer import Writer
 
 # Jobs, as users see and change them: their own, and (administrators) everybody's.
 
 
 class Jobs:
-    """Checks for each call what its caller may do; refusals are `errors.RequestError`.
+    """Checks for each call what its caller may do; refusals are `errors.RequestError`."""
 
-    `clock` gives ms since the epoch.
-    """
-
-    def __init__(self, store: Store, reader: Reader, writer: Writer, clock: Callable[[], int]) -> None:
-        self._store, self._reader, self._writer, self._now = store, reader, writer, clock
+    def __init__(self, context: ServiceContext) -> None:
+        self._store, self._reader, self._writer = context.store, context.reader, context.writer
+        self._now = context.clock
 
     async def page(
         self,
@@ -131,16 +127,15 @@ class Tasks:
 
     def __init__(
         self,
+        context: ServiceContext,
         engine: Engine,
-        store: Store,
-        reader: Reader,
-        writer: Writer,
         recorder: Recorder,
         job_events: JobEvents,
         log_keeping: LogKeeping,
     ) -> None:
-        self._engine, self._store, self._reader, self._writer = engine, store, reader, writer
-        self._recorder, self._job_events, self.log_keeping = recorder, job_events, log_keeping
+        self._store, self._reader, self._writer = context.store, context.reader, context.writer
+        self._engine, self._recorder, self._job_events = engine, recorder, job_events
+        self.log_keeping = log_keeping
         self._growth = LogGrowth()
 
     async def start(self) -> None:

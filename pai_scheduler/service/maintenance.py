@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from pai_scheduler.cluster.node import Maintenance
@@ -15,10 +15,8 @@ from pai_scheduler.job.validation import SpecError
 from pai_scheduler.monitoring.meters import Meters
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters, no_maintenance, no_node
-from pai_scheduler.store.store import Store
 
-from .current_cluster import CurrentCluster
-from .writer import Writer
+from .context import ServiceContext
 
 _log = logging.getLogger(__name__)
 
@@ -28,21 +26,11 @@ _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,255}")
 
 
 class MaintenancePlan:
-    """Keeps what is planned, durably before the answer, and carries it out from `start` to `close`.
+    """Keeps what is planned, durably before the answer, and carries it out from `start` to `close`."""
 
-    `clock` gives ms since the epoch.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        writer: Writer,
-        cluster: CurrentCluster,
-        meters: Meters,
-        clock: Callable[[], int],
-    ) -> None:
-        self._store, self._writer, self._cluster = store, writer, cluster
-        self._meters, self._now = meters, clock
+    def __init__(self, context: ServiceContext, meters: Meters) -> None:
+        self._store, self._writer, self._cluster = context.store, context.writer, context.cluster
+        self._now, self._meters = context.clock, meters
         self._one_at_a_time = asyncio.Lock()
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None

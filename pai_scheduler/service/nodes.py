@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pai_scheduler.cluster.node import Closing, in_words
 from pai_scheduler.core.events import NodesChanged
@@ -13,30 +13,18 @@ from pai_scheduler.job.validation import SpecError
 from pai_scheduler.monitoring.meters import Meters
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import forbidden, invalid_parameters, no_node
-from pai_scheduler.store.store import Store
 
-from .current_cluster import CurrentCluster
-from .writer import Writer
+from .context import ServiceContext
 
 _log = logging.getLogger(__name__)
 
 
 class Nodes:
-    """Closes and opens nodes, durably before the answer; what runs on one goes on.
+    """Closes and opens nodes, durably before the answer; what runs on one goes on."""
 
-    `clock` gives ms since the epoch.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        writer: Writer,
-        cluster: CurrentCluster,
-        meters: Meters,
-        clock: Callable[[], int],
-    ) -> None:
-        self._store, self._writer, self._cluster = store, writer, cluster
-        self._meters, self._now = meters, clock
+    def __init__(self, context: ServiceContext, meters: Meters) -> None:
+        self._store, self._writer, self._cluster = context.store, context.writer, context.cluster
+        self._now, self._meters = context.clock, meters
         self._one_at_a_time = asyncio.Lock()
 
     async def close(self, principal: Principal, name: str, reason: str) -> None:

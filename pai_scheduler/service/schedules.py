@@ -36,11 +36,9 @@ from pai_scheduler.rest.errors import (
 )
 from pai_scheduler.storage.files import Files, home
 from pai_scheduler.storage.paths import StorageError, StoragePath
-from pai_scheduler.store.store import Store
 
 from .admission import Admission
-from .reader import Reader
-from .writer import Writer
+from .context import ServiceContext
 
 # The files that JupyterLab uploads for a schedule: they go with it, unless somebody needs them.
 
@@ -95,23 +93,21 @@ class WantedSchedule:
 class Schedules:
     """Keeps schedules and submits what is due; refusals are `errors.RequestError`.
 
-    `find_user` says who somebody is now, `most` how many schedules a user may have, `clock` what time it is
-    (ms since the epoch), `files` where the users' are; None: there is no storage.
+    `find_user` says who somebody is now, `most` how many schedules a user may have, `files` where the
+    users' are; None: there is no storage.
     """
 
     def __init__(
         self,
-        store: Store,
-        reader: Reader,
-        writer: Writer,
+        context: ServiceContext,
         admission: Admission,
         find_user: FindUser,
         most: int,
-        clock: Callable[[], int],
         files: Files | None = None,
     ) -> None:
-        self._store, self._reader, self._writer, self._admission = store, reader, writer, admission
-        self._find_user, self._most, self._now, self._files = find_user, most, clock, files
+        self._store, self._reader, self._writer = context.store, context.reader, context.writer
+        self._now, self._admission, self._files = context.clock, admission, files
+        self._find_user, self._most = find_user, most
         #: who changes a schedule finds it as whoever came before has left it
         self._one_at_a_time = asyncio.Lock()
         self._changed = asyncio.Event()

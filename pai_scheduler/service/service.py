@@ -25,6 +25,7 @@ from pai_scheduler.storage.files import Files
 from pai_scheduler.store.store import Store, StoreError
 
 from .admission import Admission
+from .context import ServiceContext
 from .current_cluster import CurrentCluster
 from .dependencies import JobDependencies
 from .engine_watcher import EngineEvents, Timekeeper
@@ -89,6 +90,7 @@ class Service:
             if job_files is not None
             else None
         )
+        context = ServiceContext(store, self._reader, self._writer, self._cluster, clock)
         self._launcher = Launcher(engine, self._inputs, default_fs_uri, self._writer.report, clock, keys)
         self._meters = Meters(engine, self._cluster, self._launcher.errors, self._writer)
         self._room = (
@@ -99,48 +101,22 @@ class Service:
         self._engine_events = EngineEvents(engine, self._cluster, self._writer, self._meters, clock)
         self._timekeeper = Timekeeper(clock, store, self._writer)
         self._key_files = KeyFiles(keys, files) if keys is not None and files is not None else None
-        self._ssh_authorization = (
-            SshAuthorization(keys, engine, store, self._reader, self._writer, clock)
-            if keys is not None
-            else None
-        )
+        self._ssh_authorization = SshAuthorization(context, keys, engine) if keys is not None else None
         notifications = notifications or Notifications()
-        self.dependencies = JobDependencies(store, self._reader, self._writer)
-        self.admission = Admission(
-            store,
-            self._reader,
-            self._writer,
-            self._cluster,
-            self.dependencies,
-            engine,
-            self._room,
-            files,
-            notifications,
-            clock,
-        )
-        self.jobs = Jobs(store, self._reader, self._writer, clock)
+        self.dependencies = JobDependencies(context)
+        self.admission = Admission(context, self.dependencies, engine, self._room, files, notifications)
+        self.jobs = Jobs(context)
         self.schedules = Schedules(
-            store,
-            self._reader,
-            self._writer,
-            self.admission,
-            find_user or _find_nobody,
-            definition.schedules_per_user,
-            clock,
-            files,
+            context, self.admission, find_user or _find_nobody, definition.schedules_per_user, files
         )
         self.queues = Queues(self._writer, clock)
         self.job_events = JobEvents(store, self._reader, lambda job_id: self._writer.core.jobs.get(job_id))
         self._sender = Sender(store, self._writer, notifications.channels, self.job_events.tell, clock)
         self.changes = Changes(lambda: self._writer.core)
-        self.tasks = Tasks(
-            engine, store, self._reader, self._writer, self._meters.recorder, self.job_events, definition.logs
-        )
-        self.virtual_clusters = VirtualClusters(
-            store, self._reader, self._writer, self._cluster, self.admission, clock
-        )
-        self.nodes = Nodes(store, self._writer, self._cluster, self._meters, clock)
-        self.maintenance = MaintenancePlan(store, self._writer, self._cluster, self._meters, clock)
+        self.tasks = Tasks(context, engine, self._meters.recorder, self.job_events, definition.logs)
+        self.virtual_clusters = VirtualClusters(context, self.admission)
+        self.nodes = Nodes(context, self._meters)
+        self.maintenance = MaintenancePlan(context, self._meters)
         self.cluster_usage = UsageSampler(self._meters.gpus, data_dir, clock)
         self.health = Health(self._writer.check, store, self._engine_events, self._cluster, self._room)
         #: counts requests, and has everything that Prometheus may see

@@ -18,11 +18,9 @@ from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.ssh.keys import JobKeys, KeyPair, is_good, ppk, sign_link
 from pai_scheduler.ssh.login import LoginName, SessionToken, readings
-from pai_scheduler.store.store import Store
 
-from .reader import Reader
+from .context import ServiceContext
 from .ssh_authentication import Authentication, PublicKeys, Users, choose, named, nobody, running
-from .writer import Writer
 
 # Through which addresses the running tasks of a job are reached, and why one is not.
 
@@ -213,26 +211,17 @@ class TaskAccess:
 
 
 class SshAuthorization:
-    """Decides who comes in. `clock` gives ms since the epoch."""
+    """Decides who comes in."""
 
-    def __init__(
-        self,
-        keys: JobKeys,
-        engine: Engine,
-        store: Store,
-        reader: Reader,
-        writer: Writer,
-        clock: Callable[[], int],
-    ) -> None:
+    def __init__(self, context: ServiceContext, keys: JobKeys, engine: Engine) -> None:
         self.keys = keys
-        self._engine, self._writer = engine, writer
+        self._engine, self._writer, self._now = engine, context.writer, context.clock
         #: which keys users registered, and who logs in
-        self.public_keys = PublicKeys(store, reader, writer, clock)
+        self.public_keys = PublicKeys(context)
         self.authentication = Authentication(
-            keys, self.public_keys, lambda user: writer.core.unended(user), clock
+            keys, self.public_keys, lambda user: context.writer.core.unended(user), context.clock
         )
-        self._now = clock
-        self._audit = Audit(writer.request)
+        self._audit = Audit(context.writer.request)
         #: which task was opened with which session token
         self._opened: OrderedDict[str, TaskRef] = OrderedDict()
 

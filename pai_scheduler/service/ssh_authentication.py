@@ -17,10 +17,8 @@ from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameter
 from pai_scheduler.ssh.keys import JobKeys
 from pai_scheduler.ssh.login import LoginName, SessionToken, readings
 from pai_scheduler.ssh.public_key import PublicKey, PublicKeyError
-from pai_scheduler.store.store import Store
 
-from .reader import Reader
-from .writer import Writer
+from .context import ServiceContext
 
 # The public keys that users register: such a key opens all of that user's tasks.
 
@@ -31,10 +29,11 @@ _MOST_KEYS = 50
 
 
 class PublicKeys:
-    """The registered keys. `clock` gives ms since the epoch."""
+    """The registered keys."""
 
-    def __init__(self, store: Store, reader: Reader, writer: Writer, clock: Callable[[], int]) -> None:
-        self._store, self._reader, self._writer, self._now = store, reader, writer, clock
+    def __init__(self, context: ServiceContext) -> None:
+        self._store, self._reader, self._writer = context.store, context.reader, context.writer
+        self._now = context.clock
 
     async def has(self, user: str, fingerprint: str) -> bool:
         """Return whether a user registered a key."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pai_scheduler.cluster.definition import VirtualCluster
@@ -16,12 +16,9 @@ from pai_scheduler.core.queries import VirtualClusterUse, virtual_cluster_uses
 from pai_scheduler.i18n import msg
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError, conflicting_virtual_cluster, forbidden, no_virtual_cluster
-from pai_scheduler.store.store import Store
 
 from .admission import Admission
-from .current_cluster import CurrentCluster
-from .reader import Reader
-from .writer import Writer
+from .context import ServiceContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +32,11 @@ class WantedShare:
 
 
 class VirtualClusters:
-    """Lists virtual clusters for everybody, changes them for administrators, durably before the answer.
+    """Lists virtual clusters for everybody, changes them for administrators, durably before the answer."""
 
-    `clock` gives ms since the epoch.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        reader: Reader,
-        writer: Writer,
-        cluster: CurrentCluster,
-        admission: Admission,
-        clock: Callable[[], int],
-    ) -> None:
-        self._store, self._reader, self._writer = store, reader, writer
-        self._cluster, self._admission, self._now = cluster, admission, clock
+    def __init__(self, context: ServiceContext, admission: Admission) -> None:
+        self._store, self._reader, self._writer = context.store, context.reader, context.writer
+        self._cluster, self._now, self._admission = context.cluster, context.clock, admission
         self._one_at_a_time = asyncio.Lock()
 
     async def uses(self) -> list[VirtualClusterUse]:
