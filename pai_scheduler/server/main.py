@@ -10,7 +10,6 @@ import resource
 import signal
 import socket
 import sys
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,7 @@ from pai_scheduler.engine.protocol import Engine, EngineError
 from pai_scheduler.i18n import msg
 from pai_scheduler.service.garbage import collect_in_small_steps, leave_out_what_is_there
 from pai_scheduler.service.input_identity import JobIdentities
-from pai_scheduler.service.service import Service
+from pai_scheduler.service.service import Service, ServiceSettings
 from pai_scheduler.ssh.keys import JobKeys
 from pai_scheduler.ssh.task_files import own_server_files
 from pai_scheduler.storage.factory import folder_of
@@ -187,15 +186,10 @@ async def _run(options: argparse.Namespace) -> None:
             service = Service(
                 engine,
                 store,
-                definition,
-                data_dir=data_dir,
-                default_fs_uri=options.default_fs_uri or "",
-                address=address,
+                ServiceSettings(definition, data_dir, address, options.default_fs_uri or ""),
                 job_files=JobIdentities(storage, data_dir, authenticator.find_now),
                 keys=keys,
                 find_user=authenticator.find_now,
-                # another scheduler on this machine has another folder: their tasks seldom want the same ports
-                first_port=zlib.crc32(os.fsencode(data_dir)),
                 notifications=notifications,
             )
             try:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -51,38 +54,52 @@ _log = logging.getLogger(__name__)
 _MOST_RUNS = 2000
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """Settings of a `Service`."""
+
+    definition: Definition = field(default_factory=Definition)
+    #: None: nobody watches whether its disk is full
+    data_dir: Path | None = None
+    #: where we listen, with the path that is ours
+    address: str = ""
+    #: PAI_DEFAULT_FS_URI of tasks; empty: our own WebHDFS, at `address` or where the engine lets tasks in
+    default_fs_uri: str = ""
+
+    @property
+    def first_port(self) -> int:
+        """Return where the choice of ports begins.
+
+        Another scheduler on this machine has another folder: their tasks seldom want the same ports.
+        """
+        return zlib.crc32(os.fsencode(self.data_dir)) if self.data_dir is not None else 0
+
+
 class Service:
     """The scheduler. Its resources check what their caller may do; refusals are `errors.RequestError`.
 
-    `default_fs_uri` is what tasks get as PAI_DEFAULT_FS_URI; empty: our own WebHDFS, at `address` or where
-    the engine lets tasks in. Without `job_files` no job may name a file, without `keys` nobody logs into a
-    task; without `data_dir` nobody watches whether its disk is full. `clock` is
-    what all times here are told by. `find_user` says in whose name a schedule's jobs come; without it
-    none do. `notifications` has the ways on which ends of jobs are told outside.
+    Without `job_files` no job may name a file, without `keys` nobody logs into a task. `clock` is what all
+    times here are told by. `find_user` says in whose name a schedule's jobs come; without it none do.
+    `notifications` has the ways on which ends of jobs are told outside.
     """
 
     def __init__(
         self,
         engine: Engine,
         store: Store,
-        definition: Definition | None = None,
+        settings: ServiceSettings,
         *,
-        data_dir: Path | None = None,
-        default_fs_uri: str = "",
-        address: str = "",
         job_files: JobIdentities | None = None,
         keys: JobKeys | None = None,
-        first_port: int = 0,
         clock: Clock | None = None,
         find_user: FindUser | None = None,
         notifications: Notifications | None = None,
     ) -> None:
-        self._engine, self._store, self._job_files = engine, store, job_files
-        self._default_fs_uri, self._address = default_fs_uri, address
+        self._engine, self._store, self._settings, self._job_files = engine, store, settings, job_files
         clock = self._clock = clock or Clock()
-        definition = definition or Definition()
+        definition, data_dir = settings.definition, settings.data_dir
         files = job_files.files if job_files is not None else None
-        self._cluster = CurrentCluster(definition, engine, first_port, clock)
+        self._cluster = CurrentCluster(definition, engine, settings.first_port, clock)
         self._reader = Reader(store)
         self._writer = Writer(store, self._cluster.make_core, self._committed)
         self._inputs = (
@@ -91,7 +108,9 @@ class Service:
             else None
         )
         context = ServiceContext(store, self._reader, self._writer, self._cluster, clock)
-        self._launcher = Launcher(engine, self._inputs, default_fs_uri, self._writer.report, clock, keys)
+        self._launcher = Launcher(
+            engine, self._inputs, settings.default_fs_uri, self._writer.report, clock, keys
+        )
         self._meters = Meters(engine, self._cluster, self._launcher.errors, self._writer)
         self._room = (
             DiskRoom(data_dir, definition.min_free_mb, engine, store, self._writer)
@@ -132,7 +151,8 @@ class Service:
         """
         await self._engine.start()
         if self._job_files is not None:
-            await self._job_files.start(*storage_uris(self._default_fs_uri, self._address, self._engine))
+            uris = storage_uris(self._settings.default_fs_uri, self._settings.address, self._engine)
+            await self._job_files.start(*uris)
         self._cluster.set_nodes(await self._engine.nodes())
         for name, gpus in self._cluster.unknown_gpu_links():
             _log.warning("gpuLinks in the cluster file name GPUs that %s does not have: %s", name, gpus)

@@ -18,7 +18,7 @@ from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import Engine, EngineEvent
 from pai_scheduler.principal import Principal
-from pai_scheduler.service.service import Service
+from pai_scheduler.service.service import Service, ServiceSettings
 from pai_scheduler.store.store import Store
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
@@ -74,7 +74,7 @@ async def begin(
                 yield replace(event, time=event.time + machine.offset)
 
         engine.events = events  # type: ignore[method-assign]
-        made.append(Service(engine, Store.in_folder(data), clock=machine.clock()))
+        made.append(Service(engine, Store.in_folder(data), ServiceSettings(), clock=machine.clock()))
         await made[-1].start()
         return made[-1]
 

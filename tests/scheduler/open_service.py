@@ -17,7 +17,7 @@ from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Service
+from pai_scheduler.service.service import Service, ServiceSettings
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config, make_role
@@ -55,8 +55,7 @@ class OpenService(Service):
         super().__init__(
             self.engine,
             self.database,
-            cluster,
-            default_fs_uri="file:///fs",
+            ServiceSettings(cluster, default_fs_uri="file:///fs"),
             clock=clock,
             find_user=self._find_user,
         )

@@ -28,7 +28,7 @@ from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.principal import Principal
 from pai_scheduler.server import file_servers
 from pai_scheduler.service.input_identity import JobIdentities
-from pai_scheduler.service.service import Service
+from pai_scheduler.service.service import Service, ServiceSettings
 from pai_scheduler.storage.paths import StoragePath
 from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store
@@ -134,8 +134,7 @@ async def open_gateway(
     service = Service(
         ProcessEngine(folder),
         Store.in_folder(folder),
-        Definition(grace_seconds=1),
-        address=url,
+        ServiceSettings(Definition(grace_seconds=1), address=url),
         job_files=JobIdentities(storage, folder, authenticator.find),
     )
     await service.start()

@@ -17,7 +17,7 @@ from pai_scheduler.api.base import HandlerContext
 from pai_scheduler.api.http_server import serve
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.engine.process.engine import ProcessEngine
-from pai_scheduler.service.service import Service
+from pai_scheduler.service.service import Service, ServiceSettings
 from pai_scheduler.store.store import Store
 from tests.testbed.scheduler import hello_job
 
@@ -25,7 +25,8 @@ from tests.testbed.scheduler import hello_job
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
     """Run a real scheduler within this process."""
-    service = Service(ProcessEngine(tmp_path), Store.in_folder(tmp_path), Definition(grace_seconds=1))
+    settings = ServiceSettings(Definition(grace_seconds=1))
+    service = Service(ProcessEngine(tmp_path), Store.in_folder(tmp_path), settings)
     await service.start()
     yield service
     await service.close()

@@ -25,7 +25,7 @@ from pai_scheduler.api.http_server import serve
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service import admission
-from pai_scheduler.service.service import Service
+from pai_scheduler.service.service import Service, ServiceSettings
 from pai_scheduler.store.store import Store
 from tests.testbed.scheduler import hello_job
 
@@ -53,7 +53,8 @@ class Desktop:
 
 @pytest.fixture
 async def desktop(tmp_path: Path) -> AsyncIterator[Desktop]:
-    service = Service(ProcessEngine(tmp_path), Store.in_folder(tmp_path), Definition(grace_seconds=1))
+    settings = ServiceSettings(Definition(grace_seconds=1))
+    service = Service(ProcessEngine(tmp_path), Store.in_folder(tmp_path), settings)
     await service.start()
     tokens = tmp_path / "tokens.json"
     tokens.write_text('{"a": {"name": "alice"}, "b": {"name": "bob"}}')

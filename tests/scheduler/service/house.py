@@ -23,7 +23,7 @@ from pai_scheduler.job.task import TaskRef
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.models import SshGateway
 from pai_scheduler.service.input_identity import JobIdentities
-from pai_scheduler.service.service import Service
+from pai_scheduler.service.service import Service, ServiceSettings
 from pai_scheduler.ssh.keys import JobKeys
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.protocol import Storage
@@ -167,8 +167,7 @@ async def open_house(folder: Path, storage: Storage | None = None, **options: An
     service = Service(
         engine,
         store,
-        NODE,
-        address=url,
+        ServiceSettings(NODE, address=url),
         job_files=JobIdentities(storage or FolderStorage(folder / "files"), folder, authenticator.find),
         keys=keys,
     )

@@ -18,7 +18,7 @@ from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Service
+from pai_scheduler.service.service import Service, ServiceSettings
 from pai_scheduler.service.virtual_clusters import WantedShare
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
@@ -54,7 +54,8 @@ class Opened:
 
     def __init__(self, folder: Path, cluster: object = CLUSTER) -> None:
         self.disk = FullStore.in_folder(folder)
-        self.service = Service(ProcessEngine(folder), self.disk, parse_definition(cluster))
+        settings = ServiceSettings(parse_definition(cluster))
+        self.service = Service(ProcessEngine(folder), self.disk, settings)
 
     async def capacities(self) -> dict[str, float]:
         return {use.name: use.capacity for use in await self.service.virtual_clusters.uses()}
