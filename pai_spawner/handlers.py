@@ -26,7 +26,7 @@ from .messages import msg
 from .options import options_from_form, options_schema
 from .profiles import InvalidProfiles, read_profiles
 from .settings import SpawnerSettings
-from .spawn_options import Choosing
+from .spawner import PAISpawner
 
 # One look-out of the Hub's for changes of the scheduler, for all pages that show what would start.
 
@@ -134,12 +134,12 @@ class ChoosingHandler(APIHandler):  # type: ignore[misc]  # jupyterhub has no ty
         answer = await spawner.answer(self._options(), self._locale)
         self._answer(answer.to_json(self._locale))
 
-    def _spawner(self, user_name: str, server_name: str) -> Choosing:
+    def _spawner(self, user_name: str, server_name: str) -> PAISpawner:
         user = self.find_user(user_name)
         # for a server that there is not yet the default one stands: little depends on which it is
         known = user is not None and server_name in user.orm_spawners
         spawner = user and user.spawners[server_name if known else ""]
-        if not isinstance(spawner, Choosing):
+        if not isinstance(spawner, PAISpawner):
             raise HTTPError(404)
         return spawner
 
@@ -208,7 +208,7 @@ class AvailabilityHandler(APIHandler):  # type: ignore[misc]  # jupyterhub has n
         """Tell of changes until the reader leaves, ten minutes at most."""
         user = self.find_user(user_name)
         spawner = user and user.spawners[""]
-        if not isinstance(spawner, Choosing):
+        if not isinstance(spawner, PAISpawner):
             raise HTTPError(404)
         with _counted(self.current_user.name, choose_locale(self.request.headers.get("Accept-Language", ""))):
             self.set_header("Cache-Control", "no-store")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from jupyterhub.handlers.pages import SpawnHandler
 from jupyterhub.spawner import Spawner
 from sqlalchemy.orm import object_session
 from traitlets import default
@@ -20,14 +22,20 @@ from pai_scheduler.job.exit_codes import STOPPED_BY_USER
 from pai_scheduler.own_packages import OwnPackages
 from pai_scheduler.rest.models import JobDetail
 
-from .availability import describe
+from .availability import Supply, describe, supply_of
+from .clients import client_for
 from .homes import prepare_home
 from .messages import Translated, msg
-from .models import Options
-from .options import options_from_form
-from .resume import ResumableStarts
-from .server_job import SINGLEUSER, new_job_name
-from .spawn_options import Choosing, limit_refusal
+from .models import OPENS_FIRST, URL, Offer, Options, Profile, ProfileService
+from .options import InvalidOptions, options_from_form, parse_options
+from .options_form import render_form
+from .profiles import offer_to, read_profiles
+from .server_job import SINGLEUSER, new_job_name, server_job
+from .sessions.policy import Session, refusal
+from .sessions.policy_file import PolicyError
+from .sessions.policy_source import PolicySource
+from .settings import SpawnerSettings
+from .start_preview import StartPreview, answer_to, limited, refusal_of, unreachable, wrong_options
 from .startup import (
     LISTENING,
     RUNNING,
@@ -55,13 +63,18 @@ from .termination import (
 
 #: Ten years: how long a server may wait in the queue is not the Hub's business.
 _FOR_EVER = 10 * 365 * 24 * 3600
+#: what the Hub is told of a server whose start was cancelled; any number but None would do
+_CANCELLED = 1
+#: a job that is only asked about has a name that no server's has
+_NAME_OF_A_QUESTION = "notebook"
 
 
-class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # jupyterhub has no types
+class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub has no types
     """Runs a user's notebook server as a job of the PAI scheduler.
 
     The server waits in the same queue, for the same CPUs and GPUs, as every other job. It lives on while the
-    Hub or the scheduler is away, and is found again.
+    Hub or the scheduler is away, and is found again; a start outlives the Hub too, and can be cancelled at
+    any moment.
     """
 
     job_name = ""
@@ -79,6 +92,17 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
     _over = False
     #: how the last server ended; kept until the next start
     ending: ServerEnd | None = None
+    #: what was chosen and refused, to be shown again; on the user's default server, whose form the Hub shows
+    rejected: Mapping[str, Any] | None = None
+    #: the language of whoever chooses or starts
+    _locale = "en"
+    #: the Hub's own, which its pages and its REST API read
+    _spawn_future: asyncio.Future[None] | None = None
+    _spawn_pending: bool
+    _check_pending: bool
+    _watched = False
+    #: set while a cancelled start, taken up from an earlier Hub, waits for the Hub to stop it
+    _cleared: asyncio.Event | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._progress, self._progress_grew = [], asyncio.Event()
@@ -121,6 +145,115 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         self.mem_limit = options.memory_mb * 1024 * 1024
         self.cpu_limit = float(options.cpus)
 
+    @cached_property
+    def _profiles(self) -> tuple[Profile, ...]:
+        return read_profiles(self.profiles, self.policy)
+
+    @property
+    def offer(self) -> Offer:
+        """Return what this server's user may choose."""
+        groups = {group.name for group in self.user.groups}
+        return offer_to(self._profiles, groups, self.policy)
+
+    def read_options(self, raw: Mapping[str, Any], locale: str) -> Options:
+        """Check what was chosen; raises `ServerNotStarted` in the person's language."""
+        try:
+            return parse_options(raw, self.offer)
+        except InvalidOptions as error:
+            self._show_again(raw)
+            raise ServerNotStarted(error.in_locale(locale), reason="options") from error
+
+    def last_options(self) -> Mapping[str, Any]:
+        """Return what was chosen last time, where that is still possible, or was refused just now."""
+        if self.rejected is not None:
+            return self.rejected
+        stored = self.orm_spawner.user_options if self.orm_spawner else None
+        try:
+            return parse_options(stored or {}, self.offer).to_json()
+        except InvalidOptions:
+            return {}
+
+    def job_of(self, name: str, options: Options, env: Mapping[str, str]) -> dict[str, Any]:
+        """Return the job that a server with these options is."""
+        service = self.service_of(options)
+        return server_job(
+            name,
+            self.name,
+            options,
+            {**env, OPENS_FIRST: URL} if service else env,
+            command=[*self.cmd, *self.get_args(), *(service.arguments(self._locale) if service else ())],
+            address=self.ip,
+            home=self.home_in_container,
+            tutorials=self.tutorials,
+            shared_folders=self._shared_folders_of(options),
+        )
+
+    def service_of(self, options: Options) -> ProfileService | None:
+        """Return what opens in a server with these options instead of JupyterLab."""
+        profile = self.offer.find(options.profile)
+        return profile.service if profile else None
+
+    def _shared_folders_of(self, options: Options) -> Sequence[str]:
+        profile = self.offer.find(options.profile)
+        if profile is not None and profile.shared_folders is not None:
+            return profile.shared_folders
+        return tuple(self.shared_folders)
+
+    async def check_with_scheduler(self, client: Client, config: Mapping[str, Any]) -> None:
+        """Refuse a server that the scheduler would refuse, or that would never start."""
+        verdict = await client.validate(config, user=self.user.name)
+        if (reason := refusal_of(verdict)) is not None:
+            self._show_again(self.user_options)
+            kind = "options" if verdict["errors"] else "never-fits"
+            raise ServerNotStarted(reason, reason=kind)
+
+    def _show_again(self, raw: Mapping[str, Any]) -> None:
+        """Keep what was refused for the form that the Hub shows next, which is the default server's."""
+        if isinstance(self.handler, SpawnHandler):
+            self.user.spawner.rejected = dict(raw)
+
+    async def answer(self, raw: Mapping[str, Any], locale: str) -> StartPreview:
+        """Say what a start with these options would do; nothing is started or kept."""
+        offer = self.offer
+        try:
+            options = parse_options(raw, offer)
+        except InvalidOptions as error:
+            return wrong_options(error.problems)
+        if (limit := limit_refusal(self, options)) is not None:
+            return limited(options, limit)
+        client = self.scheduler(locale)
+        try:
+            question = self.job_of(_NAME_OF_A_QUESTION, options, {})
+            verdict, available = await asyncio.gather(
+                client.validate(question, user=self.user.name), client.available(self.user.name)
+            )
+        except (UnreachableError, ApiError) as error:
+            self.log.warning("nobody says whether a server would start: %s", error)
+            return unreachable(options)
+        return answer_to(options, verdict, available, offer)
+
+    async def form_in(self, locale: str) -> str:
+        """Render the form, with what is free now beside every choice."""
+        offer, chosen = self.offer, self.last_options()
+        self.rejected = None
+        supply = await self._supply(locale)
+        answer = await self.answer(chosen, locale) if supply is not None and offer.profiles else None
+        title = self.orm_spawner.display_name or self.name if self.name and self.orm_spawner else ""
+        address = f"{self.user.name}/{self.name}" if self.name else str(self.user.name)
+        return render_form(offer, supply, chosen, locale, answer=answer, address=address, server=title)
+
+    async def _supply(self, locale: str) -> Supply | None:
+        client = self.scheduler(locale)
+        try:
+            return supply_of(
+                *await asyncio.gather(
+                    client.nodes(), client.virtual_clusters(), client.available(self.user.name)
+                )
+            )
+        except (UnreachableError, ApiError) as error:
+            self.log.warning("the options form shows no numbers: %s", error)
+            return None
+
     # ── starting ──────────────────────────────────────────────────────────────────────────────────
 
     async def start(self) -> tuple[str, int]:
@@ -130,8 +263,8 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         try:
             with self._problems_told():
                 options = self.read_options(self.user_options, self._locale)
-                if (refusal := limit_refusal(self, options)) is not None:
-                    raise ServerNotStarted(refusal.in_locale(self._locale), reason="limit", status_code=403)
+                if (limit := limit_refusal(self, options)) is not None:
+                    raise ServerNotStarted(limit.in_locale(self._locale), reason="limit", status_code=403)
                 self.job_name, self.gpus = new_job_name(self.name), options.gpus
                 service = self.service_of(options)
                 self.service_title = service.title if service else None
@@ -241,6 +374,21 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
 
     # ── watching and stopping ─────────────────────────────────────────────────────────────────────
 
+    @property
+    def ready(self) -> bool:
+        """Return whether the server can be used: the Hub watches it, which is the last step of every start.
+
+        JupyterHub itself takes every server that has an address and for which nothing is pending for a ready
+        one. A start that is cancelled looks like that until its stop begins, a second later: pages would be
+        told that it is ready, and sent in circles.
+        """
+        return self._watched and bool(super().ready)
+
+    def add_poll_callback(self, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        """Watch the server from now on; called by the Hub when a start is over."""
+        self._watched = True
+        super().add_poll_callback(callback, *args, **kwargs)
+
     async def poll(self) -> int | None:
         """None while the server waits or runs, else its exit status.
 
@@ -323,6 +471,42 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
 
     # ── taking up a start that a Hub did not live to see the end of ───────────────────────────────────
 
+    async def resume(self, follow: Callable[[Callable[[], None]], Awaitable[None]]) -> int | None:
+        """Go on with a start in sight of the Hub's pages; returns when the server answers or has failed.
+
+        `follow` does the work; it calls what it is given when the server answers, and may go on after that.
+
+        The Hub asks for a server's status once when it starts, and would take a server that still waits in
+        the queue for a broken one. While the answer is held back, the server counts as pending, as it is.
+        """
+        answers = asyncio.Event()
+
+        def answered() -> None:
+            # from here on only the Hub's check is pending, so that the route is made right after it
+            self._spawn_pending = False
+            answers.set()
+
+        start = asyncio.ensure_future(follow(answered))
+
+        def over(done: asyncio.Future[None]) -> None:
+            self._spawn_pending = False
+            if done.cancelled():
+                # the Hub stops no server for which something is pending; it does so in a second
+                self._check_pending, self._cleared = False, asyncio.Event()
+            if done.cancelled() or done.exception() is None:
+                self._spawn_future = None
+            answers.set()
+
+        self._spawn_future, self._spawn_pending = start, True
+        start.add_done_callback(over)
+        await answers.wait()
+        if self._cleared is not None:
+            # an answer would make the Hub forget the server before it has stopped it
+            await self._cleared.wait()
+            self._cleared = None
+            return _CANCELLED
+        return _CANCELLED if start.done() else None
+
     async def _resume(self, answered: Callable[[], None]) -> None:
         self._tell(msg("The Hub was started anew; going on with the start of your server."), None)
         with self._problems_told():
@@ -364,6 +548,9 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
     def clear_state(self) -> None:
         """Forget the server that was, but for how it ended."""
         super().clear_state()
+        self._watched = False
+        if self._cleared is not None:
+            self._cleared.set()
         forgotten = self.job_name if not self._over else ""
         self.job_name, self.gpus, self._answered, self._over = "", 0, False, False
         self.service_title = None
@@ -381,6 +568,10 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
             session.commit()
 
     # ── talking ───────────────────────────────────────────────────────────────────────────────────
+
+    def scheduler(self, locale: str) -> Client:
+        """Return the client of the scheduler, in a language."""
+        return client_for(self.scheduler_url, self.scheduler_token, locale)
 
     def _client(self) -> Client:
         return self.scheduler(self._locale)
@@ -414,3 +605,38 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         """Speak the language of the browser that asks, where one does."""
         if self.handler is not None:
             self._locale = choose_locale(self.handler.request.headers.get("Accept-Language", ""))
+
+
+def limit_refusal(spawner: PAISpawner, options: Options) -> Message | None:
+    """Return why a server with such options may not start now; None: it may.
+
+    Nothing is waited for in here: until the spawner that asks has a job's name, no other one is let pass.
+    """
+    if not spawner.sessions_file:
+        return None
+    try:
+        policy = _source(spawner.sessions_file).refresh().policy
+    except PolicyError as error:
+        return error.message
+    session = _session(spawner, options.gpus, options.profile)
+    return refusal(policy, session, list(_others(spawner)), datetime.now(UTC))
+
+
+@cache
+def _source(path: str) -> PolicySource:
+    return PolicySource(Path(path))
+
+
+def _others(spawner: PAISpawner) -> Iterator[Session]:
+    """Return the sessions of all users that run, or are being started, in this Hub."""
+    everybody = spawner.user.settings.get("users")
+    users = list(everybody.values()) if everybody is not None else [spawner.user]
+    for user in users:
+        for other in user.spawners.values():
+            if other is not spawner and other.active and getattr(other, "job_name", ""):
+                yield _session(other, other.gpus, str((other.user_options or {}).get("profile") or ""))
+
+
+def _session(spawner: PAISpawner, gpus: int, profile: str) -> Session:
+    groups = frozenset(group.name for group in spawner.user.groups)
+    return Session(spawner.user.name, spawner.name, groups, gpus, profile)
