@@ -49,8 +49,8 @@ ui_built := $(if $(wildcard $(ui)/package.json),build/ui)
 with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
 # one plain line for each step that has something to do; the times are those of a machine with two cores
 say = @printf '%s\n'
-# a worker for each core; WORKERS=0: one test after the other, in one process
-WORKERS ?= logical
+# three workers for two cores, as tests wait for a third of their time; WORKERS=0: one test after the other, in one process
+WORKERS ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2)))
 COVERED ?= not daemon and not long
 in_parallel = --numprocesses=$(WORKERS)
 # pip draws its progress only where somebody watches

@@ -87,12 +87,14 @@ def test_what_is_installed_has_the_versions_of_the_lock_unless_one_asks_for_the_
 
 
 def test_the_tests_run_on_all_cores_the_quick_ones_without_daemons_the_thorough_ones_in_full(
-    project: Path,
+    project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("WORKERS", raising=False)
+    workers = 3 * (os.cpu_count() or 1) // 2
     quick, usual, thorough = (
         " ".join(line for line in make(project, "-n", *words) if "-m pytest" in line)
         for words in (("check",), ("test",), ("test-all", "WORKERS=0"))
     )
-    assert "--numprocesses=logical -m 'not daemon and not long'" in quick
-    assert "--numprocesses=logical -m 'not long'" in usual
+    assert f"--numprocesses={workers} -m 'not daemon and not long'" in quick
+    assert f"--numprocesses={workers} -m 'not long'" in usual
     assert "--numprocesses=0 --thorough" in thorough

@@ -20,13 +20,9 @@ from hypothesis.stateful import (
 )
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
-from pai_scheduler.cluster.feasibility import Fits, obstacle
 from pai_scheduler.cluster.node import Maintenance, Node, NodeState
-from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.resources import gang_of
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
-from pai_scheduler.core.model import Job, State, SubState, Task
-from pai_scheduler.core.queries import waiting_reason
+from pai_scheduler.core.model import Job, SubState, Task
 from pai_scheduler.core.state_machine import Core, CoreSettings
 from pai_scheduler.core.timers import Timer
 from pai_scheduler.job.dependencies import On
@@ -350,105 +346,10 @@ class RandomLife(RuleBasedStateMachine):
     # -- what always holds ----------------------------------------------------------------------------------
 
     @invariant()
-    def the_cluster_is_what_the_tasks_hold(self) -> None:
-        with self.world.core.state.without_reservations():
-            self.look_at_the_cluster()
-
-    def look_at_the_cluster(self) -> None:
-        world = self.world
-        fresh = Cluster(world.nodes, shares_host_ports=world.shares_host_ports)
-        gpus, ports = Counter[tuple[str, int]](), Counter[int]()
-        for job in world.core.jobs.values():
-            for task in job.attempt.tasks.values() if job.attempt else ():
-                if task.state.ended:
-                    continue
-                place = task.assignment
-                fresh.occupy(world.core.demand(job, task), place)
-                gpus.update((place.node, index) for index in place.gpus)
-                ports.update(port for label in place.ports.values() for port in label)
-        for name, use in world.core.cluster.uses.items():
-            again = fresh.uses[name]
-            assert (use.cpus, use.memory_mb, use.storage_gb) == (
-                again.cpus,
-                again.memory_mb,
-                again.storage_gb,
-            )
-            assert use.gpus == again.gpus
-            assert use.ports == again.ports
-            assert min(use.cpus, use.memory_mb, use.storage_gb) >= 0, "more is given than there is"
-        assert set(gpus.values()) <= {1}, "a GPU is given twice"
-        if world.shares_host_ports:
-            assert set(ports.values()) <= {1}, "a port is given twice"
-
-    @invariant()
-    def every_live_job_waits_or_holds_or_sleeps(self) -> None:
-        core = self.world.core
-        for job in core.jobs.values():
-            holds = job.attempt is not None and any(not t.state.ended for t in job.attempt.tasks.values())
-            places = [job.id in core.queue, job.id in sleeping(core), holds]
-            if job.sub_state is SubState.DEPENDENCY_WAIT:
-                assert places.count(True) == 0
-                missing = [one for one in core.dependencies.of(job.id) if not one.holds]
-                assert missing
-                assert all(one.job_id in core.jobs for one in missing), "it waits for what has ended"
-                continue
-            assert not core.dependencies.of(job.id)
-            assert places.count(True) == 1, (job, places)
-            expected = {SubState.QUEUED: 0, SubState.RETRY_WAIT: 1}.get(job.sub_state, 2)
-            assert places[expected], (job.sub_state, places)
-            assert (job.not_before is not None) <= (job.sub_state in (SubState.RETRY_WAIT, SubState.ENDING))
-            if job.state is State.RUNNING:
-                assert job.attempt is not None
-                assert all(task.started is not None for task in job.attempt.tasks.values())
-                if job.sub_state is not SubState.ENDING:
-                    held = any(t.held and not t.state.ended for t in job.attempt.tasks.values())
-                    assert (job.sub_state is SubState.DEBUG_HELD) == held
-        assert len(core.queue) == sum(job.sub_state is SubState.QUEUED for job in core.jobs.values())
-        assert sleeping(core).keys() <= core.jobs.keys()
-
-    @invariant()
     def who_may_not_be_stopped_for_others_is_not(self) -> None:
         for job in self.world.core.jobs.values():
             if job.attempt is not None and job.attempt.verdict is not None and not job.spec.preemptible:
                 assert job.attempt.verdict.exit_row != PREEMPTED
-
-    @invariant()
-    def a_gang_is_whole(self) -> None:
-        for job in self.world.core.jobs.values():
-            if job.attempt is not None:
-                wanted = {(r.name, i) for r in job.spec.task_roles for i in range(r.task_number)}
-                assert job.attempt.tasks.keys() == wanted
-                assert len(gang_of(job.spec)) == len(wanted)
-
-    @invariant()
-    def nothing_waits_that_would_fit_and_who_waits_has_a_reason(self) -> None:
-        core = self.world.core
-        for job in core.jobs.values():
-            if job.id in core.queue:
-                assert obstacle(core.state, job.id).fits is not Fits.NOW
-            reason = waiting_reason(core, job, self.world.now)
-            assert (reason is not None) == (job.state is State.WAITING or job.sub_state is SubState.ENDING)
-
-    @invariant()
-    def the_dispatcher_knows_who_holds_what(self) -> None:
-        core = self.world.core
-        holding = {
-            job.id: {
-                place
-                for place, key in enumerate(
-                    (role.name, index) for role in job.spec.task_roles for index in range(role.task_number)
-                )
-                if not job.attempt.tasks[key].state.ended
-            }
-            for job in core.jobs.values()
-            if job.attempt is not None
-        }
-        known = {job_id: set(held.tasks) for job_id, held in core.state.holdings.items()}
-        assert known == {job_id: places for job_id, places in holding.items() if places}
-        for job_id, held in core.state.holdings.items():
-            attempt = core.jobs[job_id].attempt
-            assert attempt is not None
-            assert held.ending == (attempt.verdict is not None)
 
     @invariant()
     def who_sleeps_is_woken(self) -> None:

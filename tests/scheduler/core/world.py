@@ -43,6 +43,7 @@ from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store import rows, tables
+from tests.scheduler.core.validation import validate
 from tests.scheduler.making import make_config, make_node, make_role
 
 GRACE_MS = 10_000
@@ -126,6 +127,8 @@ class World:
         self.settings = settings or CoreSettings()
         self.shares_host_ports = shares_host_ports
         self.now = 1_000_000
+        #: whether the core is looked at after each event
+        self.validates = True
         self.disk = Disk()
         self.core = self._empty_core()
         self.outcome = Outcome()
@@ -143,6 +146,8 @@ class World:
         for event in events:
             self.core.handle(event, self.outcome)
         self.disk.write(self.outcome)
+        if self.validates:
+            validate(self.core)
         return self.outcome.instructions
 
     def submit(
