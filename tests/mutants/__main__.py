@@ -111,7 +111,7 @@ def _functions(path: Path) -> dict[str, list[tuple[int, int]]]:
 
 def choose(number: int, seed: int) -> list[Mutant]:
     """Choose mutants at random: places first, then what is done there, by the operators of cosmic-ray."""
-    import cosmic_ray.plugins  # only for this: of the extra `mutants`
+    import cosmic_ray.plugins  # only for this: installed by hand
     from cosmic_ray.ast import ast_nodes, get_ast
     from cosmic_ray.mutating import mutate_code
 
@@ -299,7 +299,9 @@ def main() -> None:
     """Read the command line, do what it asks."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     kinds = parser.add_subparsers(dest="what", required=True)
-    chooser = kinds.add_parser("choose", help="choose mutants and write the list anew (needs cosmic-ray)")
+    chooser = kinds.add_parser(
+        "choose", help="choose mutants and write the list anew (needs `pip install cosmic-ray`)"
+    )
     chooser.add_argument("--number", type=int, default=300)
     chooser.add_argument("--seed", type=int, default=32)
     runner = kinds.add_parser("run", help="try the mutants of the list")
