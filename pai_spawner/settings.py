@@ -1,4 +1,4 @@
-"""Settings of `PAISpawner` (`c.PAISpawner.… = …`); docs/administrators/hub.md lists them."""
+"""Settings of `PAISpawner` (`c.PAISpawner.… = …`); `make docs` lists them in docs/administrators/hub.md."""
 
 from __future__ import annotations
 
@@ -74,7 +74,12 @@ class SpawnerSettings(Configurable):
     most_gpus = Integer(
         0, min=0, config=True, help="GPUs a server may have at most; 0: as many as a node has."
     )
-    shm_mb = Integer(512, min=1, config=True, help="Shared memory (/dev/shm) of a server in MB.")
+    shm_mb = Integer(
+        512,
+        min=1,
+        config=True,
+        help="Shared memory (`/dev/shm`) of a server in MB, never more than its memory.",
+    )
     homes = Unicode(
         config=True,
         help="""Folder with one persistent folder per user, in which that user's servers work.
@@ -105,7 +110,8 @@ class SpawnerSettings(Configurable):
         config=True,
         help="""Folder of which a user's persistent folder gets what it lacks, as `tutorials`; empty: none.
 
-        On this machine with `homes`, in the image with `home_in_container`.
+        What is there already is never overwritten. On this machine with `homes`, in the image with
+        `home_in_container`.
         """,
     )
     launch_patience = Float(
@@ -120,7 +126,12 @@ class SpawnerSettings(Configurable):
         config=True,
         help="Seconds a running server may take until it answers for the first time.",
     )
-    stop_patience = Float(60.0, min=1, config=True, help="Seconds to wait for a stopped server's end.")
+    stop_patience = Float(
+        60.0,
+        min=1,
+        config=True,
+        help="Seconds to wait for a stopped server's end; after that it goes on in the background.",
+    )
 
     @property
     def policy(self) -> HubLimits:

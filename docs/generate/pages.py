@@ -47,6 +47,7 @@ def pages() -> Mapping[str, str]:
             "scheduler-settings.md", "en", scheduler_settings.facts
         ),
         scheduler_settings.FILE: scheduler_settings.file(),
+        "administrators/hub.md": _page("hub.md", "en", scheduler_settings.of_the_spawner),
         "administrators/sessions.md": _page("sessions.md", "en", sessions.facts),
         "users/openapi.yaml": _openapi(),
         "users/api.md": _page("api.md", "en", calls.facts),

@@ -1,4 +1,4 @@
-"""The scheduler's settings file: its options, read out of their parser, each with a value to begin from."""
+"""Settings: the scheduler's by its parser, with a file to begin from; the spawner's by its traits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
+from traitlets import TraitType
 
 from pai_scheduler.server.options import FOR_ONE_START, make_parser, settings_of
+from pai_spawner.settings import SpawnerSettings
 
 from .environment import PageError
 
@@ -63,6 +65,25 @@ def facts(_locale: str) -> Mapping[str, Any]:
         "settings": [(name, _one_line({name: example}), about) for name, example, about in _settings()],
         "one_start": FOR_ONE_START,
     }
+
+
+def of_the_spawner(_locale: str) -> Mapping[str, Any]:
+    """Return what the page about the Hub says of the spawner's settings, in the order of their class."""
+    traits = SpawnerSettings.class_traits(config=True)
+    order = [name for name in vars(SpawnerSettings) if name in traits]
+    return {"settings": [(name, _default(traits[name]), _about(traits[name])) for name in order]}
+
+
+def _default(trait: TraitType[Any, Any]) -> str:
+    value = trait.default()
+    return "" if value in ("", [], {}) else f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def _about(trait: TraitType[Any, Any]) -> str:
+    # (a page is one place where it stands, another one is a terminal)
+    return " ".join(str(trait.help).split()).replace(
+        "`docs/administrators/hub.md` describes them, and", "[Below](#profiles);"
+    )
 
 
 def file() -> str:
