@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from io import TextIOWrapper
 from math import ceil
 from pathlib import Path
@@ -131,6 +132,8 @@ def run(options: argparse.Namespace) -> int:
             replace(job, max_run_seconds=max(1, ceil(options.known_times * job.run_ms / 1000)))
             for job in jobs
         ]
+    if options.plot is not None and find_spec("matplotlib") is None:
+        raise StartError(msg("--plot draws with matplotlib, which is missing: pip install matplotlib."))
     policies = [read_policy(text) for text in options.policy] or [SimulatedPolicy("")]
     if len(policies) > 1:
         return _compare(policies, jobs, cluster, options)

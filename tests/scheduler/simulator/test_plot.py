@@ -13,14 +13,15 @@ from tests.scheduler.simulator.traces import make_job, run
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_a_picture_is_an_svg_with_its_title_escaped() -> None:
-    picture = draw(run([make_job("a", 0, 10, 2), make_job("b", 1, 10, 2, tasks=2)]), "a & b <c>")
+def test_a_picture_is_an_svg_with_what_it_shows_and_the_same_each_time() -> None:
+    replay = run([make_job("a", 0, 10, 2), make_job("b", 1, 10, 2, tasks=2)])
+    picture = draw(replay, "a & b <$x^2$>")
     root = ElementTree.fromstring(picture)  # noqa: S314 - made here
     assert root.tag == f"{SVG}svg"
-    assert root.findtext(f"{SVG}title") == "a & b <c>"
-    assert len(root.findall(f"{SVG}polygon")) == 2
-    assert len(root.findall(f"{SVG}polyline")) == 2
-    assert "GPUs in use, of 4" in [text.text for text in root.iter(f"{SVG}text")]
+    said = {text.text for text in root.iter(f"{SVG}text")}
+    assert {"a & b <$x^2$>", "GPUs in use, of 4", "Jobs that wait"} <= said
+    assert {"from submission to end", "of it waiting", "10 s", "1 s"} <= said
+    assert draw(replay, "a & b <$x^2$>") == picture
 
 
 def test_each_piece_of_time_has_its_mean() -> None:
