@@ -58,6 +58,8 @@ class SpareNetworks:
         self._unused: dict[str, int] = {}
         self._wanted = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
+        #: held while Docker is asked for one
+        self._asking = asyncio.Lock()
 
     def fill(self, make: Make) -> None:
         """Begin to make what is missing, by a name each, now and whenever one was given away."""
@@ -69,8 +71,13 @@ class SpareNetworks:
         """Make and keep no more; return the names of those that nobody has."""
         self._closed = True
         if self._filling is not None:
-            self._filling.cancel()
-            await asyncio.gather(self._filling, return_exceptions=True)
+            try:
+                # one that Docker is asked for comes all the same: it is waited for, so that it is known
+                async with self._asking:
+                    pass
+            finally:
+                self._filling.cancel()
+                await asyncio.gather(self._filling, return_exceptions=True)
         self._ready.clear()
         return sorted(self._own)
 
@@ -160,10 +167,11 @@ class SpareNetworks:
             await asyncio.sleep(_QUIET_SECONDS)
             if self._wanted.is_set():
                 continue
-            while len(self._ready) < self._count and not self._wanted.is_set():
+            while len(self._ready) < self._count and not self._wanted.is_set() and not self._closed:
                 name = self.new()
                 try:
-                    await make(name)
+                    async with self._asking:
+                        await make(name)
                 except (EngineError, aiodocker.DockerError, OSError) as error:
                     # (made all the same, it is removed as what nobody knows)
                     self.drop(name)

@@ -60,6 +60,26 @@ async def test_as_many_as_are_wanted_are_made_and_another_for_each_that_was_draw
     assert await spares.close() == sorted(docker.made)
 
 
+async def test_one_that_docker_is_asked_for_is_known_in_the_end(tmp_path: Path) -> None:
+    asked, ready, made = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def make(name: str) -> None:
+        asked.set()
+        await ready.wait()
+        made.append(name)
+
+    spares = SpareNetworks(tmp_path, 2)
+    spares.fill(make)
+    async with asyncio.timeout(30):
+        await asked.wait()
+    closing = asyncio.create_task(spares.close())
+    await asyncio.sleep(0.05)
+    assert not closing.done()
+    ready.set()
+    assert await closing == made
+    assert len(made) == 1
+
+
 async def test_all_that_nobody_has_are_drawn_at_once_and_made_again_when_the_next_one_is_asked_for(
     tmp_path: Path,
 ) -> None:
