@@ -7,16 +7,46 @@ import * as React from 'react';
 import { AccessClient } from '../access/client';
 import { JobPortsView } from '../access/jobPortsView';
 import { runningTasks } from '../access/tasks';
+import { IJob } from '../api';
 import { TextButton } from '../buttons';
+import { Ending } from '../endingWords';
 import { startsIn } from '../forecast';
 import { JobLink } from '../generated/types.gen';
 import { isEnding } from '../jobs';
 import { stateLabel, stateWord } from '../states';
 import { LocalTime } from '../times';
 import { runAgain } from './actions';
+import { IJobName } from './client';
 import { durationWords, endSentences, exitWords, since } from './facts';
-import { IKnownJob } from './model';
-import { IJobPageProps } from './page';
+import { LogModel } from './log/model';
+import { IKnownJob, JobModel } from './model';
+
+/** What the page needs from outside. */
+export interface IJobPageProps {
+  model: JobModel;
+  log: LogModel;
+  access: AccessClient;
+  /** What the list knows of the job; `undefined` where it is not in it. */
+  listed: () => IJob | undefined;
+  trans: TranslationBundle;
+  /** Of dates, as browsers name it ("zh-CN"). */
+  language: string;
+  /** Whether the job is the notebook server in front of which the person sits. */
+  isOwnServer: boolean;
+  /** What the cluster calls its storage. */
+  storageRoot: string;
+  onTerminal: () => void;
+  onConnect: () => void;
+  /** Open the editor with this job's configuration; absent where there is none that takes it. */
+  onClone: () => void;
+  /** Show another job. */
+  onOpen: (job: IJobName) => void;
+  onResults: (path: string) => void;
+  /** Stop or delete the job, once that was asked; resolves with whether it was done. */
+  onEnd: (ending: Ending) => Promise<boolean>;
+  /** The job is gone. */
+  onDeleted: () => void;
+}
 
 /** Shows how a job is, whatever else its page shows. */
 export function JobHead(props: IJobPageProps & { known: IKnownJob }): React.ReactElement {

@@ -1,52 +1,20 @@
 // The page of one job, in the main area: how it is, what one does with it, and a tab for each thing to look at.
 
 import { UseSignal } from '@jupyterlab/apputils';
-import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { AccessClient } from '../access/client';
-import { IJob } from '../api';
-import { Ending } from '../endingWords';
 import { PageError } from '../page';
 import { ShownWidget } from '../shownWidget';
 import { IAttemptTask, IJobName } from './client';
 import { ConfigurationView } from './configuration';
 import { tasksOf } from './facts';
 import { JobGlance } from './glance';
-import { JobHead } from './head';
-import { LogModel } from './log/model';
+import { IJobPageProps, JobHead } from './head';
 import { LogView } from './log/view';
-import { IKnownJob, JobModel } from './model';
+import { IKnownJob } from './model';
 import { TasksView } from './tasks';
 import { TimelineView } from './timeline';
 import { UsageView } from './usage';
-
-/** What the page needs from outside. */
-export interface IJobPageProps {
-  model: JobModel;
-  log: LogModel;
-  access: AccessClient;
-  /** What the list knows of the job; `undefined` where it is not in it. */
-  listed: () => IJob | undefined;
-  trans: TranslationBundle;
-  /** Of dates, as browsers name it ("zh-CN"). */
-  language: string;
-  /** Whether the job is the notebook server in front of which the person sits. */
-  isOwnServer: boolean;
-  /** What the cluster calls its storage. */
-  storageRoot: string;
-  onTerminal: () => void;
-  onConnect: () => void;
-  /** Open the editor with this job's configuration; absent where there is none that takes it. */
-  onClone: () => void;
-  /** Show another job. */
-  onOpen: (job: IJobName) => void;
-  onResults: (path: string) => void;
-  /** Stop or delete the job, once that was asked; resolves with whether it was done. */
-  onEnd: (ending: Ending) => Promise<boolean>;
-  /** The job is gone. */
-  onDeleted: () => void;
-}
 
 /** What is shown below the head. */
 export type Tab = 'logs' | 'tasks' | 'timeline' | 'usage' | 'configuration';
