@@ -59,7 +59,6 @@ class Place:
         self.job_files = JobIdentities(self.storage, folder, self._find)
         self.inputs = JobInputs(self.job_files)
         self.told: list[Message] = []
-        self._world = World(make_node())
 
     async def _find(self, name: str) -> Principal | None:
         if self.hub_is_away:
@@ -74,8 +73,9 @@ class Place:
         await self.job_files.files.create(ROOT, StoragePath.parse(path), pieces())
 
     def job(self, user: str = "alice", **fields: Any) -> Job:
-        self._world.submit(id="j", user=user, **fields)
-        return self._world.core.jobs["j"]
+        world = World(make_node())
+        world.submit(id="j", user=user, **fields)
+        return world.core.jobs["j"]
 
     async def fetch(self, user: str = "alice", **fields: Any) -> Inputs:
         return await self.inputs.fetch(self.job(user, **fields), self.told.append)

@@ -409,7 +409,7 @@ async def test_what_all_tasks_are_told_alike_is_held_once(pad: Pad) -> None:
 
 async def test_a_debugged_job_is_held_when_it_fails_and_no_other(pad: Pad) -> None:
     pad.submit(make_role(), jobEnvs={"isDebug": True})
-    pad.submit(make_role(), jobName="k")
+    pad.submit(make_role(), id="k")
     await pad.idle()
     assert [launch.hold_on_failure for launch in pad.engine.launches] == [True, False]
 
