@@ -17,8 +17,8 @@ from pai_scheduler.store import sqlite_file
 from pai_scheduler.store.migrate import FIRST, is_outdated
 from pai_scheduler.store.store import DATABASE_FILE
 
+from .components import database_url, without_password
 from .data_folder import SQLITE, lock_folder, owner_of, refuse_other_kind
-from .startup import database_url, without_password
 
 #: what SQLite has beside a database
 _SUFFIXES = ("", "-wal", "-shm")

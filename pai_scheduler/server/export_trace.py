@@ -19,9 +19,9 @@ from pai_scheduler.store.store import Store, StoreError
 from pai_scheduler.store.tables import HEAD
 
 from .backup import database_in
+from .components import database_url, no_database, read_cluster
 from .data_folder import POSTGRESQL, SQLITE, refuse_other_kind
 from .simulate import writing
-from .startup import database_url, no_database, read_cluster
 
 
 def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:

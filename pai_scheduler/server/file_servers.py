@@ -12,7 +12,7 @@ from pai_scheduler.monitoring.monitor import Monitor
 from pai_scheduler.workers.file_server.messages import Answered, FileServerSettings, Report, Sent, read_report
 from pai_scheduler.workers.supervisor import ConnectionServers
 
-from .startup import MOST_PROCESSES, check_range
+from .components import MOST_PROCESSES, check_range
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

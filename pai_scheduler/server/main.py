@@ -6,20 +6,17 @@ import argparse
 import asyncio
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from tornado.httpserver import HTTPServer
 
 from pai_scheduler import logging_config
 from pai_scheduler.api.app import make_app
-from pai_scheduler.api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
+from pai_scheduler.api.auth import TokensError
 from pai_scheduler.api.base import HandlerContext
 from pai_scheduler.api.http_server import STREAMED, serve
 from pai_scheduler.api.limits import Streams
@@ -36,12 +33,25 @@ from pai_scheduler.service.garbage import collect_in_small_steps, leave_out_what
 from pai_scheduler.service.input_identity import JobIdentities
 from pai_scheduler.service.service import Service, ServiceSettings
 from pai_scheduler.ssh.keys import JobKeys
-from pai_scheduler.ssh.task_files import own_server_files
-from pai_scheduler.storage.factory import folder_of
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
 
-from . import backup, file_servers, ssh_gateway, swarm_nodes
+from . import backup, engines, file_servers, ssh_gateway
+from .components import (
+    STORAGE_FOLDER,
+    database_url,
+    hub_place,
+    is_loopback,
+    listen,
+    looked_through,
+    make_authenticator,
+    make_storage,
+    no_database,
+    open_store,
+    read_cluster,
+    read_monitoring_token,
+    storage_account,
+)
 from .data_folder import (
     POSTGRESQL,
     SQLITE,
@@ -53,19 +63,6 @@ from .data_folder import (
 from .leader import Candidate, kept_alive
 from .notifications import open_notifications
 from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser, parse_options
-from .shared_folders import check_shared_folders
-from .startup import (
-    STORAGE_FOLDER,
-    database_url,
-    is_loopback,
-    listen,
-    looked_through,
-    make_storage,
-    no_database,
-    open_store,
-    read_cluster,
-    storage_account,
-)
 
 CANNOT_START, OVERTAKEN = 2, 3
 #: What `systemctl reload` sends.
@@ -74,15 +71,6 @@ RENEW_GATEWAY = signal.SIGUSR1
 _LAST_ANSWER_SECONDS = 0.2
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class HubPlace:
-    """Path prefix and address at which the Hub reaches this service."""
-
-    prefix: str
-    host: str | None
-    port: int | None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -128,240 +116,179 @@ async def _run(options: argparse.Namespace) -> None:
     # so long a thread that comes back from the disk may wait for the event loop's: with Python's own 5 ms,
     # 8 and 16 clients had 3 to 8 % fewer submits a second
     sys.setswitchinterval(0.001)
-    data_dir: Path = options.data_dir.expanduser().absolute()
-    place = hub_place(os.environ)
-    host = options.host or place.host or DEFAULT_HOST
-    port = options.port if options.port is not None else place.port or DEFAULT_PORT
-    if options.engine == "process" and not is_loopback(host):
-        raise StartError(
-            msg(
-                "The process engine runs everybody's tasks as this user, so it listens on this machine only "
-                "(--host 127.0.0.1). Use --engine docker to serve others."
-            )
-        )
-    ssh_gateway.check_options(options)
-    file_servers.check_options(options)
-    swarm_nodes.check_options(options)
-    authenticator = _authenticator(options)
-    monitoring_token = _monitoring_token(options.metrics_token_file)
-    notifications = open_notifications(options)
-    definition = read_cluster(options.cluster) if options.cluster else Definition()
-    url = database_url(options.database, os.environ)
-    storage = make_storage(options, data_dir)
-    with lock_folder(data_dir, shared=url is not None):
-        refuse_other_kind(data_dir, SQLITE if url is None else POSTGRESQL)
-        sockets = listen(host, port)
-        port = _port(sockets)
-        if options.engine == "process":
-            sockets += listen(STORAGE_ADDRESS, port)
-        address = f"http://{_reachable(host)}:{port}{place.prefix}"
-        # containers reach what listens on loopback by a proxy only
-        proxied_port = options.front_door_port or (port if is_loopback(host) else None)
-        stopping = _on_signals()
+    await _Run(options).until_stopped()
 
-        async def lead(make_engine: Callable[[Engine], Engine], store: Store, term: int) -> None:
-            try:
-                check_kept_files(data_dir, store, new_keys=options.new_keys)
-            except StoreError as error:
-                raise no_database(url or data_dir, error) from error
-            keys = JobKeys.in_folder(data_dir)
-            async with (
-                looked_through(store) as looked,
-                ssh_gateway.open_gateway(options, keys, address) as gateway,
-            ):
-                reached_at = None if is_loopback(host) else _reachable(host)
-                ssh_port = gateway.where["port"] if gateway is not None else None
-                engine = make_engine(
-                    _engine(options, data_dir, definition, keys, proxied_port, reached_at, ssh_port, term)
+
+class _Run:
+    """One run of the scheduler, from its options to its end: what comes after what.
+
+    Made without a look at anything but files that the options name; StartError, TokensError.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._data_dir: Path = options.data_dir.expanduser().absolute()
+        self._place = hub_place(os.environ)
+        self._host = options.host or self._place.host or DEFAULT_HOST
+        if options.engine == "process" and not is_loopback(self._host):
+            raise StartError(
+                msg(
+                    "The process engine runs everybody's tasks as this user, so it listens on this machine "
+                    "only (--host 127.0.0.1). Use --engine docker to serve others."
                 )
-                await serve_with(engine, store, keys, gateway, looked)
-
-        async def serve_with(
-            engine: Engine,
-            store: Store,
-            keys: JobKeys,
-            gateway: ssh_gateway.RunningGateway | None,
-            looked: asyncio.Future[None],
-        ) -> None:
-            service = Service(
-                engine,
-                store,
-                ServiceSettings(definition, data_dir, address, options.default_fs_uri or ""),
-                job_files=JobIdentities(storage, data_dir, authenticator.find_now),
-                keys=keys,
-                find_user=authenticator.find_now,
-                notifications=notifications,
             )
-            try:
-                remember_kept_files(data_dir, store)
-                await service.start()
-                # who asks for the scheduler's health learns of damage from the first answer on
-                await looked
-            except StoreError as error:
-                raise no_database(url or data_dir, error) from error
-            except DefinitionError as error:
-                raise StartError(
-                    msg("The virtual clusters cannot be used: {reason}", reason=error.message)
-                ) from error
-            if gateway is not None:
-                await gateway.start(engine.bridge_address)
-                asyncio.get_running_loop().add_signal_handler(RENEW_GATEWAY, gateway.renew)
-            streams = Streams(definition.streams_per_user)
-            context = HandlerContext(
-                service,
-                authenticator,
-                place.prefix,
-                monitoring_token,
-                streams,
-                options.openpai_compat,
-                gateway.where if gateway is not None else None,
-            )
-            if context.openpai_compat:
-                _log.warning(
-                    "--openpai-compat: EVERYBODY WHO REACHES %s READS ALL JOBS, THEIR COMMANDS AND "
-                    "ENVIRONMENT, WITHOUT A TOKEN",
-                    address,
-                )
-            app = make_app(context)
-            async with file_servers.open_file_servers(
-                options, data_dir / STORAGE_FOLDER, storage_account(options), place.prefix, service.monitor
-            ) as servers:
-                handover = TransferHandover(context, app.settings[STREAMED], servers)
-                server = serve(app, sockets, handover)
-                leave_out_what_is_there()
-                _log.info("ready at %s, engine %s, data in %s", address, options.engine, data_dir)
-                await stopping.wait()
-                _log.info("stopping; tasks run on")
-                await _close(server)
-            await service.close()
+        ssh_gateway.check_options(options)
+        file_servers.check_options(options)
+        engines.check_options(options)
+        self._authenticator = make_authenticator(options)
+        self._monitoring_token = read_monitoring_token(options.metrics_token_file)
+        self._notifications = open_notifications(options)
+        self._definition = read_cluster(options.cluster) if options.cluster else Definition()
+        self._database = database_url(options.database, os.environ)
+        self._storage = make_storage(options, self._data_dir)
 
-        if url is None:
-            await lead(lambda engine: engine, open_store(data_dir, start_empty=options.start_empty), 0)
-            return
+    async def until_stopped(self) -> None:
+        """Take the data folder and the port, lead, and serve; StartError, EngineError."""
+        shared = self._database is not None
+        with lock_folder(self._data_dir, shared=shared):
+            refuse_other_kind(self._data_dir, POSTGRESQL if shared else SQLITE)
+            self._listen()
+            self._stopping = _on_signals()
+            if self._database is None:
+                store = open_store(self._data_dir, start_empty=self._options.start_empty)
+                await self._lead(store, lambda engine: engine)
+            else:
+                await self._lead_in_turn(self._database)
+
+    def _listen(self) -> None:
+        given = self._options.port
+        port = given if given is not None else self._place.port or DEFAULT_PORT
+        self._sockets = listen(self._host, port)
+        self._port = int(self._sockets[0].getsockname()[1])
+        if self._options.engine == "process":
+            self._sockets += listen(STORAGE_ADDRESS, self._port)
+        self._address = f"http://{_reachable(self._host)}:{self._port}{self._place.prefix}"
+
+    async def _lead_in_turn(self, database: str) -> None:
+        """Answer as a standby until no other scheduler leads, then lead."""
+        lease = Lease(database, f"{self._address} ({socket.gethostname()})", _stop_overtaken)
         try:
-            lease = Lease(url, f"{address} ({socket.gethostname()})", _stop_overtaken)
-            if not await _wait_for(lease, sockets, place.prefix, stopping):
+            if not await self._win(lease):
                 return
             async with kept_alive(lease):
                 store = await asyncio.to_thread(
-                    open_store, data_dir, url, lease, start_empty=options.start_empty
+                    open_store, self._data_dir, database, lease, start_empty=self._options.start_empty
                 )
-                await lead(lambda own: LeasedEngine(own, lambda: lease.assured), store, lease.epoch)
+                await self._lead(store, lambda own: LeasedEngine(own, lambda: lease.assured), lease.epoch)
             lease.close()
         except StoreError as error:
-            raise no_database(url, error) from error
+            raise no_database(database, error) from error
 
+    async def _win(self, lease: Lease) -> bool:
+        """Answer as a standby until we lead (True), or are to stop."""
+        candidate = Candidate(lease)
+        # a server closes its sockets, and those who come while we change are to find somebody
+        app = make_standby_app(self._place.prefix, lambda: candidate.leader)
+        server = serve(app, [one.dup() for one in self._sockets])
+        try:
+            return await candidate.win(self._stopping)
+        finally:
+            server.stop()
+            await asyncio.sleep(_LAST_ANSWER_SECONDS)
+            await server.close_all_connections()
 
-async def _wait_for(
-    lease: Lease, sockets: Sequence[socket.socket], prefix: str, stopping: asyncio.Event
-) -> bool:
-    """Answer as a standby until we lead (True), or are to stop."""
-    candidate = Candidate(lease)
-    # a server closes its sockets, and those who come while we change are to find somebody
-    server = serve(make_standby_app(prefix, lambda: candidate.leader), [one.dup() for one in sockets])
-    try:
-        return await candidate.win(stopping)
-    finally:
-        server.stop()
-        await asyncio.sleep(_LAST_ANSWER_SECONDS)
-        await server.close_all_connections()
+    async def _lead(self, store: Store, fenced: Callable[[Engine], Engine], term: int = 0) -> None:
+        """Open the gateway and the engine beside a store, serve with them. `term`: as in `Surroundings`."""
+        options = self._options
+        try:
+            check_kept_files(self._data_dir, store, new_keys=options.new_keys)
+        except StoreError as error:
+            raise self._no_database(error) from error
+        keys = JobKeys.in_folder(self._data_dir)
+        local = is_loopback(self._host)
+        async with (
+            looked_through(store) as looked,
+            ssh_gateway.open_gateway(options, keys, self._address) as gateway,
+        ):
+            around = engines.Surroundings(
+                self._definition,
+                keys,
+                # containers reach what listens on loopback by a proxy only
+                front_door=options.front_door_port or (self._port if local else None),
+                reached_at=None if local else _reachable(self._host),
+                ssh_port=gateway.where["port"] if gateway is not None else None,
+                term=term,
+            )
+            engine = fenced(engines.make_engine(options, self._data_dir, around))
+            service = Service(
+                engine,
+                store,
+                ServiceSettings(
+                    self._definition, self._data_dir, self._address, options.default_fs_uri or ""
+                ),
+                job_files=JobIdentities(self._storage, self._data_dir, self._authenticator.find_now),
+                keys=keys,
+                find_user=self._authenticator.find_now,
+                notifications=self._notifications,
+            )
+            await self._start(service, store, looked)
+            if gateway is not None:
+                await gateway.start(engine.bridge_address)
+                asyncio.get_running_loop().add_signal_handler(RENEW_GATEWAY, gateway.renew)
+            await self._serve(service, gateway)
+            await service.close()
+
+    async def _start(self, service: Service, store: Store, looked: asyncio.Future[None]) -> None:
+        try:
+            remember_kept_files(self._data_dir, store)
+            await service.start()
+            # who asks for the scheduler's health learns of damage from the first answer on
+            await looked
+        except StoreError as error:
+            raise self._no_database(error) from error
+        except DefinitionError as error:
+            raise StartError(
+                msg("The virtual clusters cannot be used: {reason}", reason=error.message)
+            ) from error
+
+    async def _serve(self, service: Service, gateway: ssh_gateway.RunningGateway | None) -> None:
+        """Answer requests until we are to stop."""
+        options, prefix = self._options, self._place.prefix
+        context = HandlerContext(
+            service,
+            self._authenticator,
+            prefix,
+            self._monitoring_token,
+            Streams(self._definition.streams_per_user),
+            options.openpai_compat,
+            gateway.where if gateway is not None else None,
+        )
+        if context.openpai_compat:
+            _log.warning(
+                "--openpai-compat: EVERYBODY WHO REACHES %s READS ALL JOBS, THEIR COMMANDS AND "
+                "ENVIRONMENT, WITHOUT A TOKEN",
+                self._address,
+            )
+        app = make_app(context)
+        folder = self._data_dir / STORAGE_FOLDER
+        async with file_servers.open_file_servers(
+            options, folder, storage_account(options), prefix, service.monitor
+        ) as servers:
+            server = serve(app, self._sockets, TransferHandover(context, app.settings[STREAMED], servers))
+            leave_out_what_is_there()
+            _log.info("ready at %s, engine %s, data in %s", self._address, options.engine, self._data_dir)
+            await self._stopping.wait()
+            _log.info("stopping; tasks run on")
+            await _close(server)
+
+    def _no_database(self, error: StoreError) -> StartError:
+        return no_database(self._database or self._data_dir, error)
 
 
 def _stop_overtaken() -> None:
     """End without any further step: whatever we did from now on, the other scheduler may be doing too."""
     _log.critical("another scheduler has taken the lead; this one stops at once, its tasks run on")
     os._exit(OVERTAKEN)
-
-
-def hub_place(environ: Mapping[str, str]) -> HubPlace:
-    """Read where the Hub put us; a place at `/` where we are no service of a Hub.
-
-    A notebook server has some of the same variables, but no service name.
-    """
-    if not environ.get("JUPYTERHUB_SERVICE_NAME"):
-        return HubPlace("/", None, None)
-    prefix = environ.get("JUPYTERHUB_SERVICE_PREFIX", "/").strip("/")
-    url = urlsplit(environ.get("JUPYTERHUB_SERVICE_URL", ""))
-    return HubPlace(f"/{prefix}/" if prefix else "/", url.hostname, url.port)
-
-
-def _authenticator(options: argparse.Namespace) -> Authenticator:
-    if options.tokens is not None:
-        return TokensFile(options.tokens)
-    if os.environ.get("JUPYTERHUB_API_TOKEN") and os.environ.get("JUPYTERHUB_SERVICE_NAME"):
-        try:
-            from pai_scheduler.api.hub_auth import HubTokens  # brings half of JupyterHub
-        except ModuleNotFoundError as error:
-            raise StartError(
-                msg(
-                    "As a service of JupyterHub the scheduler needs the library {library}: "
-                    "pip install '{package}'",
-                    library=error.name,
-                    package="pai-for-jupyter[hub]",
-                )
-            ) from error
-        return HubTokens.from_environment(options.admin_service)
-    raise StartError(
-        msg(
-            "Who may use the scheduler? Give --tokens FILE, or start it as a service of JupyterHub. "
-            "A file with one administrator is made by: {command}",
-            command="""python3 -c 'import json, secrets, getpass as g; print(json.dumps("""
-            """{secrets.token_hex(16): {"name": g.getuser(), "admin": True}}))' > tokens.json""",
-        )
-    )
-
-
-def _monitoring_token(path: Path | None) -> MonitoringToken | None:
-    if path is None:
-        return None
-    token = MonitoringToken(path)
-    token.read()
-    return token
-
-
-def _engine(
-    options: argparse.Namespace,
-    data_dir: Path,
-    definition: Definition,
-    keys: JobKeys,
-    front_door: int | None,
-    reached_at: str | None,
-    ssh_port: int | None,
-    term: int,
-) -> Engine:
-    own = [data_dir, options.homes, folder_of(options.storage, data_dir)]
-    check_shared_folders(definition.shared_folders, options.engine, own)
-    # each engine brings libraries that the other does not need
-    if options.engine == "docker":
-        from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
-        from pai_scheduler.engine.docker.settings import DockerSettings
-        from pai_scheduler.engine.docker.volumes import size_options
-
-        # the log of each running container is a connection and three files
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        settings = DockerSettings(
-            logs=definition.logs,
-            registries=definition.registries,
-            homes=options.homes,
-            home_options=size_options(options.home_gb) if options.home_gb is not None else None,
-            publish_ssh=options.publish_ssh,
-            spare_networks=SPARE_NETWORKS,
-            front_door=front_door,
-            proxy_needed=options.front_door_port is not None,
-            reached_at=reached_at,
-        )
-        return DockerEngine(data_dir, settings)
-    if options.engine == "swarm":
-        return swarm_nodes.make_engine(options, data_dir, definition, front_door, ssh_port, term)
-    from pai_scheduler.engine.process.engine import ProcessEngine
-
-    return ProcessEngine(
-        data_dir,
-        logs=definition.logs,
-        storage_host=STORAGE_ADDRESS,
-        ssh_files=lambda task: own_server_files(keys.identity(task.job_id), keys.host(task.job_id)),
-    )
 
 
 def _on_signals() -> asyncio.Event:
@@ -389,7 +316,3 @@ def _reachable(host: str) -> str:
         except OSError:
             return socket.gethostname()
         return str(probe.getsockname()[0])
-
-
-def _port(sockets: Sequence[socket.socket]) -> int:
-    return int(sockets[0].getsockname()[1])

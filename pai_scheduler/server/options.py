@@ -16,8 +16,8 @@ from pai_scheduler import logging_config
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import Message, msg
 
-from . import file_servers, notifications, ssh_gateway, swarm_nodes
-from .startup import UNREADABLE, explain
+from . import engines, file_servers, notifications, ssh_gateway
+from .components import UNREADABLE, explain
 
 # Reads the scheduler's settings from a YAML file, each under the long name of its option.
 
@@ -180,7 +180,7 @@ def make_parser() -> argparse.ArgumentParser:
         default="process",
         help="how tasks run (%(default)s); swarm: on the nodes of the Swarm that this machine manages",
     )
-    swarm_nodes.add_options(parser)
+    engines.add_options(parser)
     parser.add_argument(
         "--data-dir",
         type=Path,

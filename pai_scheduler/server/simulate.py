@@ -47,7 +47,7 @@ from pai_scheduler.simulator.report import (
 from pai_scheduler.simulator.simulation import Replay, replay
 from pai_scheduler.simulator.traces import TraceError, TraceJob, read_any_trace, read_nodes
 
-from .startup import read_cluster
+from .components import read_cluster
 
 # Policies that `pai-scheduler simulate` tries one after the other, in place of the cluster file's orders.
 

@@ -14,7 +14,7 @@ from pai_scheduler.ssh.gateway.protocol import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor, PortTakenError
 from pai_scheduler.ssh.keys import JobKeys
 
-from .startup import MOST_PROCESSES, check_range, is_loopback
+from .components import MOST_PROCESSES, check_range, is_loopback
 
 DEFAULT_PORT = 2222
 

@@ -30,8 +30,9 @@ import aiohttp
 import psutil
 
 from pai_scheduler.engine.protocol import Engine
+from pai_scheduler.server import engines
 from pai_scheduler.server import main as scheduler_main
-from pai_scheduler.server.swarm_nodes import authority
+from pai_scheduler.server.engines import authority
 from tests.scheduler.making import make_config, make_role
 from tests.testbed.agents import END_ALL, StandInEngine, node_name
 from tests.testbed.ports import free_ports
@@ -270,10 +271,10 @@ class _EngineOfSignals(StandInEngine):
 def _serve_alone(nodes: int, cpus: int, argv: Sequence[str]) -> int:
     """Run the scheduler over nodes without agents."""
 
-    def engine(options: argparse.Namespace, data_dir: Path, *_: object) -> Engine:  # noqa: ARG001
+    def engine(options: argparse.Namespace, data_dir: Path, around: engines.Surroundings) -> Engine:  # noqa: ARG001
         return _EngineOfSignals([node_name(number) for number in range(nodes)], cpus, data_dir / "logs")
 
-    scheduler_main._engine = engine  # type: ignore[assignment]
+    engines.make_engine = engine
     return scheduler_main.main(argv)
 
 

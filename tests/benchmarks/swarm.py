@@ -34,7 +34,7 @@ from pai_scheduler.engine.swarm.certificates import Authority
 from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine, SwarmSettings
 from pai_scheduler.engine.swarm.protocol import Open
 from pai_scheduler.engine.swarm.tunnel import scheduler_tls
-from pai_scheduler.server.swarm_nodes import tunnel_servers
+from pai_scheduler.server.engines import tunnel_servers
 from pai_scheduler.ssh.runtime.container.build import build as build_runtime
 from tests.scheduler.engine.lab import Lab, make_gang, make_task
 from tests.testbed.docker import docker_host, private_daemon, use

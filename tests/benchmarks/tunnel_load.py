@@ -34,7 +34,7 @@ import httpx
 import psutil
 
 from pai_scheduler.engine.swarm.tunnel import AGENT_NAME, scheduler_tls
-from pai_scheduler.server.swarm_nodes import authority
+from pai_scheduler.server.engines import authority
 from tests.testbed.agents import node_address
 from tests.testbed.ports import free_ports
 from tests.testbed.scheduler import RunningScheduler, hello_job

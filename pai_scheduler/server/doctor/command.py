@@ -26,9 +26,8 @@ from pai_scheduler.engine.hardware import find_gpus
 from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.engine.swarm.engine import check_manager
 from pai_scheduler.i18n import msg
-from pai_scheduler.server import swarm_nodes
-from pai_scheduler.server.shared_folders import find_refusals
-from pai_scheduler.server.startup import database_url, make_storage, read_cluster, without_password
+from pai_scheduler.server import engines
+from pai_scheduler.server.components import database_url, make_storage, read_cluster, without_password
 from pai_scheduler.storage.factory import folder_of
 from pai_scheduler.storage.paths import StorageError, StoragePath
 from pai_scheduler.store.database import open_database
@@ -51,7 +50,7 @@ def of_shared_folders(
 
     `tasks_here`: all tasks run on this machine, so that the folders are to be on it.
     """
-    refusals = list(find_refusals(folders, engine, own))
+    refusals = list(engines.find_refusals(folders, engine, own))
     for refusal in refusals:
         yield wrong(refusal, msg("The scheduler does not start with it."))
     on_disk = [folder for folder in folders if folder.source]
@@ -156,7 +155,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _show_nodes(options: argparse.Namespace, data_dir: Path, host: str, show: _Show) -> None:
     agents = Agents(
-        options.agent_image or "", options.agent_port, data_dir, swarm_nodes.kept_credentials(data_dir)
+        options.agent_image or "", options.agent_port, data_dir, engines.kept_credentials(data_dir)
     )
     try:
         with docker_client(host) as client:

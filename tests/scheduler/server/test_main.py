@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from pai_scheduler.client.rest import Client, UnreachableError
-from pai_scheduler.server.main import hub_place, main
+from pai_scheduler.server.components import hub_place
+from pai_scheduler.server.main import main
 from tests.testbed.scheduler import RunningScheduler, clean_environ, hello_job
 
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from pai_scheduler.client.rest import Client
+from pai_scheduler.server.components import open_store
 from pai_scheduler.server.main import main
-from pai_scheduler.server.startup import open_store
 from tests.scheduler.store.damage import cut, overwrite
 from tests.scheduler.store.first_version import JOBS, make_first_version
 from tests.scheduler.store.stored_jobs import add

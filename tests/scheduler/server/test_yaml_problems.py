@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pai_scheduler.server.startup import UNREADABLE, explain
+from pai_scheduler.server.components import UNREADABLE, explain
 
 
 @pytest.mark.parametrize(

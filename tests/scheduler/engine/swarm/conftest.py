@@ -11,7 +11,7 @@ from pai_scheduler.engine.swarm.certificates import Authority
 from pai_scheduler.engine.swarm.engine import SwarmEngine, SwarmSettings
 from pai_scheduler.engine.swarm.protocol import Open
 from pai_scheduler.engine.swarm.tunnel import scheduler_tls
-from pai_scheduler.server.swarm_nodes import tunnel_servers
+from pai_scheduler.server.engines import tunnel_servers
 from tests.scheduler.engine.swarm.gangs import ASKED, OpenSwarm
 from tests.testbed.swarm import Swarm
 

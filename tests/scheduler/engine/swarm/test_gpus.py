@@ -17,7 +17,7 @@ from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.engine.hardware import find_gpus
 from pai_scheduler.engine.swarm.connection import AgentConnection
 from pai_scheduler.engine.swarm.node_engine import RemoteEngine
-from pai_scheduler.server.swarm_nodes import tunnel_servers
+from pai_scheduler.server.engines import tunnel_servers
 from tests.scheduler.engine.lab import Lab
 from tests.scheduler.engine.swarm.gangs import ASKED
 from tests.scheduler.engine.swarm.test_node_engine import Agent

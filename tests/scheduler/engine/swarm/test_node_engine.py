@@ -23,7 +23,7 @@ from pai_scheduler.engine.swarm.connection import AgentConnection
 from pai_scheduler.engine.swarm.node_engine import RemoteEngine
 from pai_scheduler.engine.swarm.protocol import Open
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.server.swarm_nodes import tunnel_servers
+from pai_scheduler.server.engines import tunnel_servers
 from tests.scheduler.engine.conformance import FOREVER, EngineConformance, Reopen
 from tests.scheduler.engine.lab import Lab, eventually, make_task, processes_running
 from tests.scheduler.engine.swarm.gangs import ASKED

@@ -13,7 +13,7 @@ import pytest
 from pai_scheduler.engine.swarm.node_engine import RemoteEngine
 from pai_scheduler.engine.swarm.session import Tunnels
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.server.swarm_nodes import tunnel_servers
+from pai_scheduler.server.engines import tunnel_servers
 from tests.scheduler.engine.agent.small_agent import SmallAgent
 from tests.scheduler.engine.swarm.gangs import ASKED
 from tests.testbed.ports import free_port

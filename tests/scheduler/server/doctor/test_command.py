@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pai_scheduler.server.components import open_store
 from pai_scheduler.server.main import main
-from pai_scheduler.server.startup import open_store
 from pai_scheduler.store.store import DATABASE_FILE
 from pai_scheduler.store.tables import HEAD
 from tests.testbed.docker import client

@@ -11,7 +11,7 @@ import pytest
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.swarm.connection import AgentConnection
 from pai_scheduler.engine.swarm.protocol import Open, Opened
-from pai_scheduler.server.swarm_nodes import tunnel_servers
+from pai_scheduler.server.engines import tunnel_servers
 from pai_scheduler.workers.supervisor import ConnectionServers
 from tests.scheduler.engine.agent.conftest import agent, connection
 from tests.scheduler.engine.agent.small_agent import SmallAgent

@@ -1,4 +1,4 @@
-"""Preparation of a start: configuration, port, database."""
+"""Parts of a scheduler that are made of its options: configuration, port, users, storage, database."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ import errno
 import getpass
 import ipaddress
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 import yaml
 from sqlalchemy.exc import ArgumentError
 from tornado.netutil import bind_sockets
 
+from pai_scheduler.api.auth import Authenticator, MonitoringToken, TokensFile
 from pai_scheduler.cluster.config_fields import DefinitionError
 from pai_scheduler.cluster.definition import Definition, parse_definition
 from pai_scheduler.data_folder.start_error import StartError
@@ -94,6 +98,66 @@ def make_storage(options: argparse.Namespace, data_dir: Path) -> Storage:
 def storage_account(options: argparse.Namespace) -> str:
     """Return as whom an HDFS knows the scheduler."""
     return options.storage_user or getpass.getuser()
+
+
+# Who uses it, and where the Hub reaches it.
+
+
+@dataclass(frozen=True, slots=True)
+class HubPlace:
+    """Path prefix and address at which the Hub reaches this service."""
+
+    prefix: str
+    host: str | None
+    port: int | None
+
+
+def hub_place(environ: Mapping[str, str]) -> HubPlace:
+    """Read where the Hub put us; a place at `/` where we are no service of a Hub.
+
+    A notebook server has some of the same variables, but no service name.
+    """
+    if not environ.get("JUPYTERHUB_SERVICE_NAME"):
+        return HubPlace("/", None, None)
+    prefix = environ.get("JUPYTERHUB_SERVICE_PREFIX", "/").strip("/")
+    url = urlsplit(environ.get("JUPYTERHUB_SERVICE_URL", ""))
+    return HubPlace(f"/{prefix}/" if prefix else "/", url.hostname, url.port)
+
+
+def make_authenticator(options: argparse.Namespace) -> Authenticator:
+    """Return who knows the users: a file of tokens, or the Hub; StartError."""
+    if options.tokens is not None:
+        return TokensFile(options.tokens)
+    if os.environ.get("JUPYTERHUB_API_TOKEN") and os.environ.get("JUPYTERHUB_SERVICE_NAME"):
+        try:
+            from pai_scheduler.api.hub_auth import HubTokens  # brings half of JupyterHub
+        except ModuleNotFoundError as error:
+            raise StartError(
+                msg(
+                    "As a service of JupyterHub the scheduler needs the library {library}: "
+                    "pip install '{package}'",
+                    library=error.name,
+                    package="pai-for-jupyter[hub]",
+                )
+            ) from error
+        return HubTokens.from_environment(options.admin_service)
+    raise StartError(
+        msg(
+            "Who may use the scheduler? Give --tokens FILE, or start it as a service of JupyterHub. "
+            "A file with one administrator is made by: {command}",
+            command="""python3 -c 'import json, secrets, getpass as g; print(json.dumps("""
+            """{secrets.token_hex(16): {"name": g.getuser(), "admin": True}}))' > tokens.json""",
+        )
+    )
+
+
+def read_monitoring_token(path: Path | None) -> MonitoringToken | None:
+    """Return the token of a monitoring system, where there is a file of it; TokensError."""
+    if path is None:
+        return None
+    token = MonitoringToken(path)
+    token.read()
+    return token
 
 
 # Opens what a scheduler needs before it can start: its port and its database.

@@ -1,20 +1,29 @@
-"""The engine of a Swarm: its options, and the secrets by which its agents know this scheduler."""
+"""Engines: their options, how one is made of them, and the secrets by which agents of a Swarm know us."""
 
 from __future__ import annotations
 
 import argparse
+import resource
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pai_scheduler.cluster.definition import Definition
+from pai_scheduler.cluster.shared_folders import SharedFolder
 from pai_scheduler.data_folder.secret_file import kept_secret
 from pai_scheduler.data_folder.start_error import StartError
+from pai_scheduler.engine.process.environment import STORAGE_ADDRESS
+from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.engine.swarm.connection import AGENT_PORT, PATIENCE_SECONDS
-from pai_scheduler.i18n import msg
+from pai_scheduler.i18n import Message, msg
+from pai_scheduler.ssh.keys import JobKeys
+from pai_scheduler.ssh.task_files import own_server_files
+from pai_scheduler.storage.factory import folder_of
 from pai_scheduler.workers.supervisor import ConnectionServers
 from pai_scheduler.workers.tunnel_server.settings import TunnelSettings
 
-from .startup import MOST_PROCESSES, check_range, near
+from .components import MOST_PROCESSES, check_range, near
 
 if TYPE_CHECKING:
     from pai_scheduler.engine.swarm.certificates import Authority
@@ -25,7 +34,7 @@ _SECRET, _CREDENTIALS = "agents.key", "agents"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `--engine swarm`."""
+    """Add what an administrator may say about the Docker engine and that of a Swarm."""
     parser.add_argument(
         "--agent-port",
         type=int,
@@ -118,24 +127,70 @@ def kept_credentials(data_dir: Path) -> Path | None:
     return authority(data_dir).scheduler().write(data_dir / _CREDENTIALS)
 
 
-def make_engine(
-    options: argparse.Namespace,
-    data_dir: Path,
-    definition: Definition,
-    front_door: int | None,
-    ssh_port: int | None,
-    term: int,
-) -> SwarmEngine:
-    """Return the engine; StartError, EngineError.
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """A scheduler, as an engine that works for it sees it.
 
-    `front_door`: as in `SwarmSettings`. `ssh_port`: of the gateway. `term`: the one in which this scheduler
-    leads (`Lease.epoch`), or 0.
+    `front_door`: the port of this machine at which containers reach the scheduler by a proxy of the engine's;
+    `reached_at`: the host at which they reach it without one. `ssh_port`: of the gateway. `term`: the one in
+    which this scheduler leads (`Lease.epoch`), or 0.
     """
+
+    definition: Definition
+    keys: JobKeys
+    front_door: int | None = None
+    reached_at: str | None = None
+    ssh_port: int | None = None
+    term: int = 0
+
+
+def make_engine(options: argparse.Namespace, data_dir: Path, around: Surroundings) -> Engine:
+    """Return the engine that the options name; StartError, EngineError."""
+    own = [data_dir, options.homes, folder_of(options.storage, data_dir)]
+    check_shared_folders(around.definition.shared_folders, options.engine, own)
+    # each engine brings libraries that the others do not need
+    if options.engine == "docker":
+        return _docker_engine(options, data_dir, around)
+    if options.engine == "swarm":
+        return _swarm_engine(options, data_dir, around)
+    from pai_scheduler.engine.process.engine import ProcessEngine
+
+    keys = around.keys
+    return ProcessEngine(
+        data_dir,
+        logs=around.definition.logs,
+        storage_host=STORAGE_ADDRESS,
+        ssh_files=lambda task: own_server_files(keys.identity(task.job_id), keys.host(task.job_id)),
+    )
+
+
+def _docker_engine(options: argparse.Namespace, data_dir: Path, around: Surroundings) -> Engine:
+    from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
+    from pai_scheduler.engine.docker.settings import DockerSettings
+    from pai_scheduler.engine.docker.volumes import size_options
+
+    # the log of each running container is a connection and three files
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    settings = DockerSettings(
+        logs=around.definition.logs,
+        registries=around.definition.registries,
+        homes=options.homes,
+        home_options=size_options(options.home_gb) if options.home_gb is not None else None,
+        publish_ssh=options.publish_ssh,
+        spare_networks=SPARE_NETWORKS,
+        front_door=around.front_door,
+        proxy_needed=options.front_door_port is not None,
+        reached_at=around.reached_at,
+    )
+    return DockerEngine(data_dir, settings)
+
+
+def _swarm_engine(options: argparse.Namespace, data_dir: Path, around: Surroundings) -> SwarmEngine:
     if options.homes is not None and not options.homes.is_absolute():
         raise StartError(
             msg("The folder of the homes must be a path from / on (--homes {folder}).", folder=options.homes)
         )
-    # the other engines do not need these libraries
     from pai_scheduler.engine.docker.engine import instance_mark
     from pai_scheduler.engine.docker.runtime import image_of_this_version
     from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine, SwarmSettings
@@ -162,11 +217,11 @@ def make_engine(
         ),
         Open(
             instance_mark(data_dir),
-            definition.logs,
-            tuple(definition.registries.patterns),
-            generation=term,
+            around.definition.logs,
+            tuple(around.definition.registries.patterns),
+            generation=around.term,
             homes=options.homes,
-            least_free_mb=definition.min_free_mb,
+            least_free_mb=around.definition.min_free_mb,
         ),
         SwarmSettings(
             agent_port=options.agent_port,
@@ -174,7 +229,41 @@ def make_engine(
             encrypted=options.encrypt_networks,
             spare_networks=SPARE_OVERLAYS,
             runtime_image=runtime,
-            front_door=front_door,
-            ssh_gateway=None if ssh_port is None else (near(options.ssh_host), ssh_port),
+            front_door=around.front_door,
+            ssh_gateway=None if around.ssh_port is None else (near(options.ssh_host), around.ssh_port),
         ),
     )
+
+
+def check_shared_folders(folders: Sequence[SharedFolder], engine: str, own: Sequence[Path | None]) -> None:
+    """Refuse what cannot be; StartError. `own`: where the scheduler keeps what is not for everybody."""
+    for refusal in find_refusals(folders, engine, own):
+        raise StartError(refusal)
+
+
+def find_refusals(
+    folders: Sequence[SharedFolder], engine: str, own: Sequence[Path | None]
+) -> Iterator[Message]:
+    """Find each reason for which a scheduler does not start with these folders."""
+    if folders and engine == "process":
+        yield msg(
+            "The process engine has no shared folders (sharedFolders in the cluster file): its tasks all "
+            "run as one account of this machine, and see the same files. Use --engine docker."
+        )
+        return
+    for folder in folders:
+        if folder.create and engine == "swarm":
+            yield msg(
+                "In a Swarm no folder is made on the machines: make that of the shared folder {name} on "
+                "each of them, and leave create out.",
+                name=folder.name,
+            )
+        for place in own:
+            if place is not None and folder.meets(str(place.expanduser().absolute())):
+                yield msg(
+                    "The shared folder {name} ({source}) would open {place}, where the scheduler keeps "
+                    "what is not for everybody. Choose another folder.",
+                    name=folder.name,
+                    source=folder.source,
+                    place=place,
+                )

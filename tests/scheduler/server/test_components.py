@@ -16,7 +16,7 @@ import pytest
 
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.i18n import msg
-from pai_scheduler.server.startup import database_url, looked_through, no_database, open_store
+from pai_scheduler.server.components import database_url, looked_through, no_database, open_store
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
 from tests.scheduler.store.damage import overwrite
