@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.hardware import disk_space, free_disk_gb, taken_port, this_machine
+from tests.testbed.ports import free_port
 
 
 def test_the_machine_has_a_name_processors_and_memory() -> None:
@@ -48,7 +49,7 @@ def test_of_several_disks_the_one_with_the_least_room_counts(tmp_path: Path, sma
 def test_a_port_on_which_somebody_listens_is_taken(address: str) -> None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        server = socket.create_server((address, 0), family=family)
+        server = socket.create_server((address, free_port()), family=family)
     except OSError as error:
         pytest.skip(f"{address} on this machine: {error}")
     with server:
@@ -58,8 +59,8 @@ def test_a_port_on_which_somebody_listens_is_taken(address: str) -> None:
 
 
 def test_a_port_that_was_used_a_moment_ago_is_free() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)) as server:
         client = socket.create_connection(("127.0.0.1", port))
         accepted, _ = server.accept()
     accepted.close()  # this end closes first: it stays in TIME_WAIT

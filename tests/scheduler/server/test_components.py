@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sqlite3
 import subprocess
 import threading
@@ -22,6 +21,7 @@ from pai_scheduler.store.store import Store, StoreError
 from tests.scheduler.store.damage import overwrite
 from tests.scheduler.store.first_version import make_first_version
 from tests.scheduler.store.stored_jobs import add
+from tests.testbed.ports import free_port
 from tests.testbed.scheduler import PROGRAM, clean_environ
 
 
@@ -186,8 +186,7 @@ def start(tmp_path: Path, *options: str, **environ: str) -> str:
 
 
 def test_a_database_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     sentence = start(tmp_path, PAI_DATABASE_URL=f"postgresql://pai:secret@127.0.0.1:{port}/pai")
     assert str(port) in sentence
     assert "refused" in sentence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from urllib.parse import urlsplit
 
 import asyncssh
@@ -18,6 +17,7 @@ from pai_scheduler.client.ssh.connection import (
     gateway_of,
 )
 from pai_scheduler.rest.models import SshGateway
+from tests.testbed.ports import free_port
 from tests.testbed.scheduler import RunningScheduler
 
 TOKEN = "token-of-alice"
@@ -52,8 +52,7 @@ async def test_another_server_in_the_gateways_place_gets_no_token(gateway: Gatew
 
 
 async def test_a_gateway_that_does_not_answer_may_be_back_later(gateway: GatewayAddress) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+    port = free_port()
     with pytest.raises(
         UnreachableGatewayError, match=f"127.0.0.1:{port} does not answer: .*ask an administrator"
     ):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 
 import asyncssh
@@ -12,6 +11,7 @@ import pytest
 from pai_scheduler.client.ssh.connection import RemoteError, SharedConnection, UnreachableGatewayError
 from pai_scheduler.client.ssh.forward import keep_open, listening
 from pai_scheduler.i18n import Message
+from tests.testbed.ports import free_port
 from tests.testbed.sshd import RunningSshd
 
 
@@ -69,8 +69,7 @@ async def test_a_taken_port_is_replaced_unless_it_was_asked_for(sshd: RunningSsh
 
 
 async def test_a_port_that_nothing_listens_on_is_said_for_each_try(sshd: RunningSshd) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        remote = closed.getsockname()[1]
+    remote = free_port()
     shared, complaints = SharedConnection(sshd.connect), Complaints()
     async with listening(shared, 0, remote, complaints) as port:
         assert await said_back(port, b"") == b""

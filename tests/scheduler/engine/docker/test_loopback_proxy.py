@@ -13,6 +13,7 @@ from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.loopback_proxy import LoopbackProxy
 from pai_scheduler.engine.protocol import EngineError
 from tests.scheduler.engine.lab import Lab
+from tests.testbed.ports import free_port
 
 #: Another address of loopback, on which a proxy to 127.0.0.1 can be tried without Docker.
 OUTSIDE = "127.0.0.2"
@@ -111,10 +112,7 @@ async def test_the_end_of_a_clients_connection_is_seen_by_the_server(
 
 
 async def test_nobody_inside_ends_the_connection_and_not_the_proxy() -> None:
-    closed = await asyncio.start_server(hello, "127.0.0.1", 0)
-    port = closed.sockets[0].getsockname()[1]
-    closed.close()
-    await closed.wait_closed()
+    port = free_port()
     proxy = LoopbackProxy(OUTSIDE, port)
     await proxy.open()
     reader, writer = await asyncio.open_connection(proxy.address, proxy.port)

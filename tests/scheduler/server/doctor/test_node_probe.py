@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pai_scheduler.server.doctor.node_probe import ask, find_peers, serve
+from tests.testbed.ports import free_port
 
 
 @pytest.fixture
@@ -27,9 +28,7 @@ def test_a_probe_that_answers_is_reached_with_large_packets_and_says_its_time(pr
 
 
 def test_where_nobody_listens_nothing_is_reached() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    assert not ask("127.0.0.1", port).reached
+    assert not ask("127.0.0.1", free_port()).reached
 
 
 def test_a_way_that_swallows_large_packets_is_told_apart(probe: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import json
 import signal
-import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +18,7 @@ from pai_scheduler.storage.paths import Problem, StoragePath
 from tests.scheduler.storage.home import Home, refuses
 from tests.testbed.fixtures import provide
 from tests.testbed.hdfs import ACCOUNT, Hdfs
+from tests.testbed.ports import free_port
 
 MB = 2**20
 
@@ -42,9 +42,7 @@ async def home(pair: Hdfs) -> AsyncIterator[Home]:
 
 def nobody() -> str:
     """Return an address where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+    return f"http://127.0.0.1:{free_port()}"
 
 
 async def test_the_address_that_answers_is_asked(pair: Hdfs, home: Home) -> None:
