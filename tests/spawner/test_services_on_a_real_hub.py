@@ -161,9 +161,13 @@ def started(hub: Hub, name: str, profile: str) -> list[dict[str, Any]]:
     """
     answer = hub.start_server(name, {"profile": profile})
     if answer.status_code == 500:
-        return [{"failed": True, "message": answer.json()["message"]}]
-    assert answer.is_success, answer.text
-    return hub.progress(name, lambda event: bool(event.get("ready") or event.get("failed")))
+        told = [{"failed": True, "message": answer.json()["message"]}]
+    else:
+        assert answer.is_success, answer.text
+        told = hub.progress(name, lambda event: bool(event.get("ready") or event.get("failed")))
+    # what has failed is told while the Hub still stops it, and until then its page says that
+    wait_for(lambda: not hub.server(name).get("pending"), "the start to be over", hub.log)
+    return told
 
 
 @pytest.mark.parametrize(
