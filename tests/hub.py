@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -88,6 +90,34 @@ class Hub:
                 self._run.send_signal(number)
             self._run.communicate(timeout=PATIENCE)
             self._run = None
+
+    def clear(self) -> None:
+        """Be new for the next test: without servers, jobs, homes and people but root, who administers it."""
+        if self._run is None or self._run.poll() is not None:
+            self.start()
+        people = [user for user in self.api("root", "GET", "users").json() if user["name"] != "root"]
+        for user in people:
+            for server in user["servers"]:
+                self.stop_server(user["name"], server, by="root")
+        wait_for(self._without_jobs, "all jobs to end and to be deleted", self.log)
+        for user in people:
+            gone = self.api("root", "DELETE", f"users/{quote(user['name'], safe='')}")
+            assert gone.is_success, gone.text
+        self._tokens = {name: token for name, token in self._tokens.items() if name == "root"}
+        shutil.rmtree(self.folder / "home", ignore_errors=True)
+        if host := self.environment.get("DOCKER_HOST"):
+            remove_homes(host, self.folder / "scheduler")
+
+    def _without_jobs(self) -> bool:
+        """Stop and delete what there is; return whether there was nothing."""
+        jobs = self.scheduler("root", "GET", "jobs").json()
+        for job in jobs:
+            path = f"user/{quote(job['username'], safe='')}/jobs/{job['name']}"
+            if job["subState"] == "ENDED":
+                self.scheduler("root", "DELETE", path)
+            else:
+                self.scheduler("root", "PUT", f"{path}/executionType", json={"value": "STOP"})
+        return not jobs
 
     def close(self) -> None:
         """Stop every job of everybody who was here, remove their homes in Docker, then stop the Hub."""
@@ -182,16 +212,16 @@ class Hub:
         place = f"servers/{server}" if server else "server"
         return self.api(name, "POST", f"users/{name}/{place}", json=options or {})
 
-    def stop_server(self, name: str, server: str = "") -> None:
-        """Stop a server and wait for that."""
-        place = f"servers/{server}" if server else "server"
-        answer = self.api(name, "DELETE", f"users/{name}/{place}")
+    def stop_server(self, name: str, server: str = "", by: str = "") -> None:
+        """Stop a server, `by` its user or somebody else, and wait for that."""
+        place = f"servers/{quote(server, safe='')}" if server else "server"
+        answer = self.api(by or name, "DELETE", f"users/{quote(name, safe='')}/{place}")
         assert answer.status_code in (202, 204), answer.text
-        wait_for(lambda: not self.server(name, server).get("pending"), "the server to stop")
+        wait_for(lambda: not self.server(name, server, by).get("pending"), "the server to stop")
 
-    def server(self, name: str, server: str = "") -> dict[str, Any]:
-        """Return the Hub's own view of a server; empty where there is none."""
-        servers = self.api(name, "GET", f"users/{name}").json()["servers"]
+    def server(self, name: str, server: str = "", by: str = "") -> dict[str, Any]:
+        """Return the Hub's own view of a server, as its user or another sees it; empty where none is."""
+        servers = self.api(by or name, "GET", f"users/{quote(name, safe='')}").json()["servers"]
         return dict(servers.get(server, {}))
 
     def wait_ready(self, name: str, server: str = "") -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from tests.hub import Hub, open_hub
+from tests.hub import Hub
 
 from .ssh_house import LINES, House, web_job
 
@@ -20,14 +20,11 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def hub(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hub]:
-    """Run a Hub; in Docker, with the image of notebook servers that the product builds."""
-    environment = {}
-    if engine == "docker":
-        environment["DOCKER_HOST"] = request.getfixturevalue("docker_host")
-        environment["PAI_NOTEBOOK_IMAGE"] = request.getfixturevalue("notebook_image")
-    with open_hub(tmp_path, engine, **environment) as hub:
-        yield hub
+def hub(engine: str, request: pytest.FixtureRequest) -> Iterator[Hub]:
+    """Return a Hub on which nobody has been yet."""
+    hub: Hub = request.getfixturevalue(f"{engine}_hub")
+    yield hub
+    hub.clear()
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from pai_scheduler.engine.docker.volumes import home_volume
-from tests.hub import Hub, open_hub, wait_for
+from tests.hub import Hub, wait_for
 from tests.spawner.test_homes_on_docker import Server
 from tests.testbed.docker import client
 
@@ -18,10 +17,9 @@ SMALL = {"type": "tmpfs", "device": "tmpfs", "o": "size=8m,mode=1777"}
 
 
 @pytest.fixture
-def hub(docker_host: str, notebook_image: str, tmp_path: Path) -> Iterator[Hub]:
-    environment = {"DOCKER_HOST": docker_host, "PAI_NOTEBOOK_IMAGE": notebook_image}
-    with open_hub(tmp_path, "docker", **environment) as hub:
-        yield hub
+def hub(docker_hub: Hub) -> Iterator[Hub]:
+    yield docker_hub
+    docker_hub.clear()
 
 
 @pytest.fixture

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import aiodocker
 import httpx
 import pytest
 
-from tests.hub import Hub, open_hub
+from tests.hub import Hub
 from tests.scheduler.engine.docker.test_engine import make_image
 from tests.testbed.homes import homes
 
@@ -18,9 +17,9 @@ NEWER = "local/notebook:newer"
 
 
 @pytest.fixture
-def hub(docker_host: str, notebook_image: str, tmp_path: Path) -> Iterator[Hub]:
-    with open_hub(tmp_path, "docker", DOCKER_HOST=docker_host, PAI_NOTEBOOK_IMAGE=notebook_image) as hub:
-        yield hub
+def hub(docker_hub: Hub) -> Iterator[Hub]:
+    yield docker_hub
+    docker_hub.clear()
 
 
 @pytest.fixture

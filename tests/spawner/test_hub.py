@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import html
+import threading
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.hub import Hub, open_hub, wait_for, xsrf
+from tests.hub import Hub, wait_for, xsrf
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    with open_hub(tmp_path_factory.mktemp("hub")) as hub:
-        yield hub
+def hub(process_hub: Hub) -> Iterator[Hub]:
+    yield process_hub
+    process_hub.clear()
 
 
-@pytest.fixture
-def own_hub(tmp_path: Path) -> Iterator[Hub]:
-    with open_hub(tmp_path) as hub:
-        yield hub
+#: All that there are.
+WAITING = {"gpus": 3, "gpu_type": "TITANX"}
 
 
 def server_pid(hub: Hub, name: str) -> str:
@@ -48,9 +47,9 @@ def test_a_server_is_a_job_and_stopping_it_ends_the_job(hub: Hub) -> None:
 
 
 def test_a_server_that_must_wait_says_for_what_and_starts_when_it_can(hub: Hub) -> None:
-    assert hub.start_server("bob", {"gpus": 3, "gpu_type": "TITANX"}).is_success
+    assert hub.start_server("bob", WAITING).is_success
     hub.wait_ready("bob")
-    assert hub.start_server("carol", {"gpus": 3, "gpu_type": "TITANX"}, server="big").status_code == 202
+    assert hub.start_server("carol", WAITING, server="big").status_code == 202
 
     events = hub.progress("carol", lambda event: "TITANX" in event["message"] and "progress" in event, "big")
     assert "3 × TITANX" in events[-1]["message"] or "3" in events[-1]["message"]
@@ -64,9 +63,9 @@ def test_a_server_that_must_wait_says_for_what_and_starts_when_it_can(hub: Hub) 
 
 
 def test_a_waiting_server_can_be_given_up(hub: Hub) -> None:
-    assert hub.start_server("bob", {"gpus": 3, "gpu_type": "TITANX"}).is_success
+    assert hub.start_server("bob", WAITING).is_success
     hub.wait_ready("bob")
-    assert hub.start_server("dave", {"gpus": 3, "gpu_type": "TITANX"}).status_code == 202
+    assert hub.start_server("dave", WAITING).status_code == 202
     wait_for(lambda: hub.running_jobs("dave"), "dave's job")
     hub.stop_server("dave")
     assert hub.running_jobs("dave") == []
@@ -104,31 +103,63 @@ def test_the_form_shows_what_is_free_and_keeps_its_place_when_something_is_wrong
     assert 'name="memory_mb"' in refused.text
 
 
-def test_a_server_is_found_again_after_ctrl_c_and_after_kill_9(own_hub: Hub) -> None:
-    hub = own_hub
+def watch(hub: Hub, name: str) -> tuple[threading.Thread, list[dict[str, Any]]]:
+    """Follow a start in another thread until its stream ends, as an open page does."""
+    told: list[dict[str, Any]] = []
+
+    def hear(event: dict[str, Any]) -> bool:
+        told.append(event)
+        return False
+
+    thread = threading.Thread(target=hub.progress, args=(name, hear))
+    thread.start()
+    wait_for(lambda: told, "the page to be told anything", hub.log)
+    return thread, told
+
+
+def test_a_start_that_is_cancelled_is_told_as_cancelled_and_never_as_ready(hub: Hub) -> None:
+    assert hub.start_server("bob", WAITING).is_success
+    hub.wait_ready("bob")
+    assert hub.start_server("grace", WAITING).status_code == 202
+    wait_for(lambda: hub.running_jobs("grace"), "grace's job")
+    page, told = watch(hub, "grace")
+    hub.stop_server("grace")
+    page.join()
+
+    assert not any("ready" in event for event in told), told
+    assert told[-1].get("failed"), told
+    assert hub.server("grace") == {}
+    assert hub.running_jobs("grace") == []
+    hub.stop_server("bob")
+
+
+def test_servers_and_starts_outlive_ctrl_c_and_kill_9_and_a_start_is_cancelled_after_them(hub: Hub) -> None:
     assert hub.start_server("alice").is_success
     hub.wait_ready("alice")
     before = server_pid(hub, "alice")
-    for end in (hub.stop, hub.kill):
-        end()
-        hub.start()
-        hub.wait_ready("alice")
-        assert hub.api("alice", "GET", "../../user/alice/api/status").status_code == 200
-        assert server_pid(hub, "alice") == before
-    hub.stop_server("alice")
-    assert hub.running_jobs("alice") == []
+    hub.stop()
+    hub.start()
+    is_found_again(hub, "alice", before)
 
-
-def test_a_start_outlives_a_killed_hub(own_hub: Hub) -> None:
-    hub = own_hub
-    assert hub.start_server("bob", {"gpus": 3, "gpu_type": "TITANX"}).is_success
+    assert hub.start_server("bob", WAITING).is_success
     hub.wait_ready("bob")
-    assert hub.start_server("carol", {"gpus": 3, "gpu_type": "TITANX"}).status_code == 202
-    wait_for(lambda: hub.running_jobs("carol"), "carol's job")
+    for name in ("carol", "dave"):
+        assert hub.start_server(name, WAITING).status_code == 202
+        wait_for(lambda name=name: hub.running_jobs(name), "the job")  # type: ignore[misc]
     (job,) = hub.running_jobs("carol")
-
     hub.kill()
     hub.start()
+    is_found_again(hub, "alice", before)
+
+    page, told = watch(hub, "dave")
+    hub.stop_server("dave")
+    page.join()
+    assert not any("ready" in event for event in told), told
+    assert hub.server("dave") == {}
+    assert hub.running_jobs("dave") == []
+    # and there is nothing left in the way of another
+    assert hub.start_server("dave", {"cpus": 1}).is_success
+    hub.wait_ready("dave")
 
     assert hub.server("carol")["pending"] == "spawn"
     events = hub.progress("carol", lambda event: "TITANX" in event["message"])
@@ -141,3 +172,13 @@ def test_a_start_outlives_a_killed_hub(own_hub: Hub) -> None:
     wait_for(
         lambda: hub.api("carol", "GET", "../../user/carol/api/status").status_code == 200, "carol's route"
     )
+
+    hub.stop_server("alice")
+    assert hub.running_jobs("alice") == []
+
+
+def is_found_again(hub: Hub, name: str, before: str) -> None:
+    """Check that a server is the one that it was, and reached."""
+    hub.wait_ready(name)
+    assert hub.api(name, "GET", f"../../user/{name}/api/status").status_code == 200
+    assert server_pid(hub, name) == before

@@ -17,6 +17,7 @@ from pai_scheduler.cluster.definition import Registries
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.ssh.runtime.container.build import build as build_runtime
+from tests.hub import Hub, open_hub
 from tests.testbed.browser import chromium_path
 from tests.testbed.disk import mount_disk, unmount
 from tests.testbed.docker import client
@@ -119,6 +120,24 @@ def notebook_image(docker_host: str, debian_image: str) -> str:
     """Return the name of the image of notebook servers, built by the product's own recipe."""
     with locked("notebook-image"):
         return build(Recipe(debian_image), docker_host)
+
+
+@pytest.fixture(scope="session")
+def process_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """Run a Hub that root administers; whoever had it clears it for the next."""
+    with open_hub(tmp_path_factory.mktemp("hub"), "process", "--admin", "root") as hub:
+        yield hub
+
+
+@pytest.fixture(scope="session")
+def docker_hub(
+    docker_host: str, notebook_image: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Hub]:
+    """Run one with Docker, and with the image of notebook servers that the product builds."""
+    environment = {"DOCKER_HOST": docker_host, "PAI_NOTEBOOK_IMAGE": notebook_image}
+    folder = tmp_path_factory.mktemp("hub")
+    with open_hub(folder, "docker", "--admin", "root", **environment) as hub:
+        yield hub
 
 
 @pytest.fixture(scope="session")

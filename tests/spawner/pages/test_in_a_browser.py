@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from pai_scheduler.engine.cgroups import Cgroups
-from tests.hub import ADMIN_PASSWORD, PASSWORD, REPOSITORY, Hub, open_hub, wait_for
+from tests.hub import ADMIN_PASSWORD, PASSWORD, REPOSITORY, Hub, wait_for
 from tests.testbed.browser import CHROMIUM_FLAGS
 from tests.testbed.ports import free_port
 
@@ -33,9 +33,9 @@ WAITING = {"gpus": 3, "gpu_type": "TITANX"}
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    with open_hub(tmp_path_factory.mktemp("hub"), "process", "--admin", "root") as hub:
-        yield hub
+def hub(process_hub: Hub) -> Iterator[Hub]:
+    yield process_hub
+    process_hub.clear()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import httpx
 import pytest
 
-from tests.hub import Hub, open_hub, wait_for
+from tests.hub import Hub, wait_for
 
 WAITING = {"gpus": 3, "gpu_type": "TITANX"}
 CHINESE = "zh-CN,zh;q=0.9"
@@ -55,11 +55,11 @@ def said(page: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    with open_hub(tmp_path_factory.mktemp("hub")) as hub:
-        assert hub.start_server("holder", WAITING).is_success
-        hub.wait_ready("holder")
-        yield hub
+def hub(process_hub: Hub) -> Iterator[Hub]:
+    assert process_hub.start_server("holder", WAITING).is_success
+    process_hub.wait_ready("holder")
+    yield process_hub
+    process_hub.clear()
 
 
 @pytest.fixture(scope="module")
