@@ -23,6 +23,7 @@ from . import (
     metrics,
     scheduler_settings,
     sessions,
+    stops,
 )
 
 DOCS = Path(__file__).parent.parent
@@ -41,6 +42,7 @@ def pages() -> Mapping[str, str]:
         "users/environment.md": _page("environment.md", "en", environment.facts),
         "users/virtual-clusters.md": _page("virtual-clusters.md", "en", limits.facts),
         "contributors/imports.md": _page("imports.md", "en", imports.facts),
+        "contributors/walks.md": _page("walks.md", "en", stops.facts),
         "administrators/monitoring.md": _page("monitoring.md", "en", metrics.facts),
         "administrators/cluster-file.md": _page("cluster-file.md", "en", cluster_file.facts),
         "administrators/scheduler-settings.md": _page(
