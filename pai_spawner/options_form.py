@@ -13,10 +13,17 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 
 from pai_scheduler.i18n import translate
 
-from .availability import Supply, duration_words, memory_words, title_of, virtual_cluster_words
 from .messages import PACKAGE, msg
-from .models import FIELDS, FieldChoice, Offer, Profile, ProfileField
-from .start_preview import StartPreview, free_words
+from .options import FIELDS, FieldChoice, Offer, Profile, ProfileField
+from .start_preview import (
+    StartPreview,
+    Supply,
+    duration_words,
+    free_words,
+    memory_words,
+    title_of,
+    virtual_cluster_words,
+)
 
 #: Rows of the table of machines; a page with thousands is of no use.
 _MOST_MACHINES = 100

@@ -17,8 +17,18 @@ from typing import TYPE_CHECKING, Any
 from pai_scheduler.job.lazy_grammar import put_off_grammar
 
 from .messages import Translated
-from .models import FIELDS, FieldChoice, HubLimits, Offer, Options, Profile, ProfileField, ProfileService
-from .options import InvalidOptions, parse_options
+from .options import (
+    FIELDS,
+    FieldChoice,
+    HubLimits,
+    InvalidOptions,
+    Offer,
+    Options,
+    Profile,
+    ProfileField,
+    ProfileService,
+    parse_options,
+)
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError

@@ -1,14 +1,18 @@
-"""The job a notebook server is: one role, one task, a command that runs a single-user server."""
+"""The job a notebook server is: one role, one task, a command that runs a single-user server; its home."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from .models import Options
+from .options import Options
 
 ROLE = "notebook"
 
@@ -119,3 +123,43 @@ def _server(command: Sequence[str]) -> str:
     program, *arguments = command
     run = _PROGRAM if program == SINGLEUSER else shlex.quote(program)
     return " ".join([run, *map(shlex.quote, arguments)])
+
+
+# A user's persistent folder on the machine of the process engine, with the tutorials in it.
+
+
+#: Bytes of a file name, which file systems limit to 255; a quoted Chinese character takes nine.
+_LONGEST_NAME = 200
+
+
+def prepare_home(homes: str, user: str, tutorials: str = "") -> Path:
+    """Make the user's folder and what is missing of its `tutorials`; return its absolute path.
+
+    Files a user has changed or made are never touched.
+    """
+    home = home_of(homes, user)
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    source = Path(tutorials)
+    if tutorials and source.is_dir():
+        for file in source.rglob("*"):
+            part = file.relative_to(source)
+            if any(name.startswith(".") for name in part.parts):
+                continue
+            copy = home / "tutorials" / part
+            if file.is_dir():
+                copy.mkdir(parents=True, exist_ok=True)
+            elif not copy.exists():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
+    return home
+
+
+def home_of(homes: str, user: str) -> Path:
+    """Return a user's folder; no user name leads anywhere else, or to another's folder."""
+    name = quote(user, safe="")
+    if name.startswith("."):
+        name = "%2E" + name[1:]
+    if len(name) > _LONGEST_NAME:
+        digest = hashlib.sha256(user.encode()).hexdigest()
+        name = f"{name[: _LONGEST_NAME - len(digest) - 1]}-{digest}"
+    return Path(homes).resolve() / name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from traitlets import Dict, Float, Integer, List, Unicode
 from traitlets.config import Configurable
 
-from .models import HubLimits
+from .options import HubLimits
 
 
 class SpawnerSettings(Configurable):

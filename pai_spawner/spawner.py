@@ -22,20 +22,36 @@ from pai_scheduler.job.exit_codes import STOPPED_BY_USER
 from pai_scheduler.own_packages import OwnPackages
 from pai_scheduler.rest.models import JobDetail
 
-from .availability import Supply, describe, supply_of
 from .clients import client_for
-from .homes import prepare_home
 from .messages import Translated, msg
-from .models import OPENS_FIRST, URL, Offer, Options, Profile, ProfileService
-from .options import InvalidOptions, options_from_form, parse_options
+from .options import (
+    OPENS_FIRST,
+    URL,
+    InvalidOptions,
+    Offer,
+    Options,
+    Profile,
+    ProfileService,
+    options_from_form,
+    parse_options,
+)
 from .options_form import render_form
 from .profiles import offer_to, read_profiles
-from .server_job import SINGLEUSER, new_job_name, server_job
+from .server_job import SINGLEUSER, new_job_name, prepare_home, server_job
 from .sessions.policy import Session, refusal
-from .sessions.policy_file import PolicyError
-from .sessions.policy_source import PolicySource
+from .sessions.policy_file import PolicyError, PolicySource
 from .settings import SpawnerSettings
-from .start_preview import StartPreview, answer_to, limited, refusal_of, unreachable, wrong_options
+from .start_preview import (
+    StartPreview,
+    Supply,
+    answer_to,
+    describe,
+    limited,
+    refusal_of,
+    supply_of,
+    unreachable,
+    wrong_options,
+)
 from .startup import (
     LISTENING,
     RUNNING,

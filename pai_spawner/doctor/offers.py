@@ -18,7 +18,7 @@ from traitlets import TraitError
 from traitlets.config import Config
 
 from pai_scheduler.server.doctor.finding import Finding, good, note, wrong
-from pai_spawner.models import Profile
+from pai_spawner.options import Profile
 
 from ..messages import msg
 from ..profiles import InvalidProfiles, read_profiles

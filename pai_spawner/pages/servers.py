@@ -18,7 +18,7 @@ from pai_scheduler.client.rest import ApiError, Client, UnreachableError, starts
 from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import JobDetail
 from pai_scheduler.rest.sessions import SessionInfo
-from pai_spawner.availability import describe
+from pai_spawner.start_preview import describe
 from pai_spawner.startup import ServiceState, ask, asking
 from pai_spawner.termination import SESSIONS_SERVICE, ServerEnd, now_ms
 

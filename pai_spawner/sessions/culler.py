@@ -18,7 +18,7 @@ from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import JobDetail
 from pai_scheduler.rest.sessions import SessionMessage
-from pai_spawner.models import OPENS_FIRST, URL
+from pai_spawner.options import OPENS_FIRST, URL
 from pai_spawner.startup import address_of, reach
 
 from ..server_job import ROLE
@@ -35,7 +35,7 @@ from .policy import (
     SessionSettings,
     decide,
 )
-from .policy_source import PolicySource
+from .policy_file import PolicySource
 
 # What is remembered of sessions over a restart: what their users put off, and what they were told.
 

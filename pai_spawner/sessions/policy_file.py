@@ -1,8 +1,9 @@
-"""Reads the file in which an administrator says what holds for sessions (YAML, checked by `schema.json`)."""
+"""The file of the sessions' policy (YAML, checked by `schema.json`), read again when it has changed."""
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from .policy import Condition, GroupLimit, Hours, Rule, SessionPolicy, parse_hou
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
+
 
 DEFAULT_EVERY = timedelta(minutes=1)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -204,3 +206,33 @@ def _sentence(error: ValidationError) -> Message:
             )
         found = cast("ValidationError | None", found.parent)
     return msg("{place}: {reason}", place=place, reason=error.message)
+
+
+_log = logging.getLogger(__name__)
+
+
+class PolicySource:
+    """The current policy file; one that becomes invalid changes nothing. PolicyError if invalid at first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp = self._seen()
+        self.now = read_policy(path)
+
+    def refresh(self) -> PolicyFile:
+        """Return what holds now."""
+        if (stamp := self._seen()) != self._stamp:
+            self._stamp = stamp
+            try:
+                self.now = read_policy(self._path)
+                _log.info("%s was read again", self._path)
+            except PolicyError as error:
+                _log.error("what held before goes on to hold: %s", error)
+        return self.now
+
+    def _seen(self) -> tuple[int, int] | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size

@@ -23,8 +23,7 @@ from .app import make_app
 from .culler import Records, SessionKeeper, asker
 from .handlers import Context
 from .hub_client import HubClient
-from .policy_file import PolicyError
-from .policy_source import PolicySource
+from .policy_file import PolicyError, PolicySource
 
 _log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.job.json_text import loads_jsonc
 from pai_scheduler.job.validation import validate
 from pai_scheduler.server.options import make_parser as scheduler_parser
-from pai_spawner.models import HubLimits
+from pai_spawner.options import HubLimits
 from pai_spawner.profiles import read_profiles
 from pai_spawner.sessions.policy_file import parse_policy
 

@@ -10,7 +10,7 @@ import pytest
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.cluster import AvailableAmounts
 from pai_scheduler.rest.models import JobLimits, Validation
-from pai_spawner.models import FieldChoice, HubLimits, Offer, OptionProblem
+from pai_spawner.options import FieldChoice, HubLimits, Offer, OptionProblem
 from pai_spawner.start_preview import StartPreview, answer_to, refusal_of, unreachable, wrong_options
 from tests.spawner.test_words import AVAILABLE, amount
 

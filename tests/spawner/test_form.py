@@ -11,12 +11,10 @@ import pytest
 
 from pai_scheduler.i18n import msg
 from pai_scheduler.rest.cluster import AvailableAmounts
-from pai_spawner.availability import MachineSupply, Supply, VirtualClusterSupply
-from pai_spawner.models import HubLimits, Offer, OptionProblem
-from pai_spawner.options import options_from_form, parse_options
+from pai_spawner.options import HubLimits, Offer, OptionProblem, options_from_form, parse_options
 from pai_spawner.options_form import render_form
 from pai_spawner.profiles import offer_to, read_profiles
-from pai_spawner.start_preview import StartPreview, wrong_options
+from pai_spawner.start_preview import MachineSupply, StartPreview, Supply, VirtualClusterSupply, wrong_options
 from tests.spawner.test_words import AVAILABLE, amount
 
 POLICY = HubLimits({"Notebook": "pai/notebook:1", "Torch": "pai/torch:2"}, (".*",), 2, 4096, most_cpus=16)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_spawner.homes import home_of, prepare_home
+from pai_spawner.server_job import home_of, prepare_home
 
 
 @pytest.mark.parametrize(

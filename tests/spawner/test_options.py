@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 
 from pai_spawner.messages import Translated
-from pai_spawner.models import FieldChoice, HubLimits, Offer, Options, Profile
-from pai_spawner.options import InvalidOptions, options_from_form, parse_options
+from pai_spawner.options import (
+    FieldChoice,
+    HubLimits,
+    InvalidOptions,
+    Offer,
+    Options,
+    Profile,
+    options_from_form,
+    parse_options,
+)
 
 POLICY = HubLimits(
     images={"Notebook": "pai/notebook:1", "With PyTorch": "pai/torch:2"},

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pai_spawner.models import HubLimits, Offer
-from pai_spawner.options import InvalidOptions, options_schema, parse_options
+from pai_spawner.options import HubLimits, InvalidOptions, Offer, options_schema, parse_options
 from pai_spawner.profiles import offer_to, read_profiles
 
 POLICY = HubLimits({"Notebook": "nb:1", "Torch": "torch:2"}, ("lab/[a-z]+",), most_cpus=8, most_gpus=4)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pai_spawner.models import FIELDS, FieldChoice, HubLimits, Offer
-from pai_spawner.options import InvalidOptions, parse_options
+from pai_spawner.options import FIELDS, FieldChoice, HubLimits, InvalidOptions, Offer, parse_options
 from pai_spawner.profiles import InvalidProfiles, offer_to, read_profiles
 from tests.hub import REPOSITORY
 

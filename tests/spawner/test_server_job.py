@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pai_spawner.models import Options
+from pai_spawner.options import Options
 from pai_spawner.server_job import SINGLEUSER, new_job_name, server_job
 
 OPTIONS = Options("", "pai/notebook:1", "P100", 1, 2, 4096, 512, "vision", 0)

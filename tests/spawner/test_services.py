@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pai_spawner.messages import Translated
-from pai_spawner.models import HubLimits, ProfileService
+from pai_spawner.options import HubLimits, ProfileService
 from pai_spawner.profiles import InvalidProfiles, read_profiles
 
 POLICY = HubLimits({"Notebook": "pai/notebook:1"})

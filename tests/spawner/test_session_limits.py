@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pai_spawner.models import Options
+from pai_spawner.options import Options
 from pai_spawner.spawner import PAISpawner, limit_refusal
 
 POLICY = "rules: [{gpus: 2, sessions: 3}]\ngroups: {vision: {gpus: 3}}\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pai_scheduler.rest.cluster import NodeInfo, VirtualClusterInfo
-from pai_spawner.availability import NOTHING, VirtualClusterSupply, supply_of
+from pai_spawner.start_preview import NOTHING, VirtualClusterSupply, supply_of
 from tests.spawner.test_words import AVAILABLE
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pai_scheduler.rest.cluster import Amount, AvailableAmounts
-from pai_spawner.availability import (
+from pai_spawner.options import HubLimits
+from pai_spawner.start_preview import (
     cpus_note,
     duration_words,
     gpu_type_words,
@@ -18,7 +19,6 @@ from pai_spawner.availability import (
     title_of,
     virtual_cluster_words,
 )
-from pai_spawner.models import HubLimits
 
 OPTIONS = replace(HubLimits({"a": "b"}).defaults, cpus=4, memory_mb=16_384)
 

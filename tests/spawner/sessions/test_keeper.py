@@ -13,7 +13,7 @@ from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_spawner.sessions.culler import Records, SessionKeeper
 from pai_spawner.sessions.hub_client import HubClient, HubError, HubServer, ServerActivity
 from pai_spawner.sessions.policy import Action, Cause
-from pai_spawner.sessions.policy_source import PolicySource
+from pai_spawner.sessions.policy_file import PolicySource
 
 START = datetime(2026, 11, 24, 8, tzinfo=UTC)
 ALICE = ("alice", "")

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_spawner.sessions.policy_file import PolicyError
-from pai_spawner.sessions.policy_source import PolicySource
+from pai_spawner.sessions.policy_file import PolicyError, PolicySource
 
 
 def write(file: Path, text: str, time: int) -> None:
