@@ -33,7 +33,7 @@ _PARTS = (
     (".kernels.handlers", "kernels"),
     (".session.memory_handlers", "memory"),
     (".runs.handlers", "run-plan|run-file"),
-    (".tasks.routes", "terminals|connect|ports|ports-absolute"),
+    (".tasks.connect", "terminals|connect|ports|ports-absolute"),
     (".webapp.serving", "service"),
     (".session.handlers", "session"),
 )

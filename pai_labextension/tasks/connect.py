@@ -1,4 +1,4 @@
-"""Ways into a task for *Connect*: SSH, ports, code-server."""
+"""Ways into a task for *Connect*: SSH, ports, code-server; the routes of all ways into tasks."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
 from pai_labextension.base_handlers import RefusedError
+from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.messages import msg
 from pai_labextension.models import Address, CodeServerInfo, ConnectCheck, ConnectInfo, PortLink
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
@@ -23,8 +24,17 @@ from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import SshContainer
 
 from .connections import TaskConnections, TaskName
-from .ports import Ports
-from .terminals import TASK_ERRORS, TaskHandler, reason_of
+from .ports import PortHandler, Ports
+from .terminals import (
+    NAME_PATTERN,
+    TASK_ERRORS,
+    TASK_PATTERN,
+    TaskHandler,
+    TerminalHandler,
+    TerminalsHandler,
+    TerminalSocket,
+    reason_of,
+)
 
 # VS Code in a browser: starts code-server in a task whose image has it.
 
@@ -277,3 +287,37 @@ class CodeServerHandler(_ConnectHandler):
             self.finish(info)
         except TASK_ERRORS as error:
             raise RefusedError(HTTPStatus.BAD_GATEWAY, reason_of(error)) from error
+
+
+# The routes into tasks: terminals, how to connect, ports.
+
+
+def make_part(settings: RouteSettings) -> RouteGroup:
+    """Make the routes, and the ways into tasks behind them."""
+    connections = TaskConnections(settings.api_url, settings.token)
+    ports = Ports(connections)
+    terminals = rf"/pai/terminals/{TASK_PATTERN}"
+    port = rf"{TASK_PATTERN}/([^/]+)(/.*)?"
+    connect = {"connect": Connect(connections, ports, settings.base_url)}
+
+    async def close() -> None:
+        await ports.close()
+        await connections.close()
+
+    return RouteGroup(
+        [
+            (rf"{terminals}/api/terminals", TerminalsHandler, {"connections": connections}),
+            (rf"{terminals}/api/terminals/({NAME_PATTERN})", TerminalHandler, {"connections": connections}),
+            (
+                rf"{terminals}/terminals/websocket/({NAME_PATTERN})",
+                TerminalSocket,
+                {"connections": connections},
+            ),
+            (rf"/pai/connect/{TASK_PATTERN}", DescribeHandler, connect),
+            (rf"/pai/connect/{TASK_PATTERN}/check", CheckHandler, connect),
+            (rf"/pai/connect/{TASK_PATTERN}/code-server", CodeServerHandler, connect),
+            (rf"/pai/ports/{port}", PortHandler, {"ports": ports, "absolute": False}),
+            (rf"/pai/ports-absolute/{port}", PortHandler, {"ports": ports, "absolute": True}),
+        ],
+        close,
+    )

@@ -6,9 +6,8 @@ import logging
 
 import pytest
 
-from pai_scheduler.ssh.gateway.client_session import AuditQueue
+from pai_scheduler.ssh.gateway.client_session import AuditQueue, ServiceClient
 from pai_scheduler.ssh.gateway.protocol import Note
-from pai_scheduler.ssh.gateway.service_client import ServiceClient
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncssh
 import pytest
 
-from pai_scheduler.ssh.gateway.upstream import NotForwardedError, check, check_port
+from pai_scheduler.ssh.gateway.session import NotForwardedError, check, check_port
 from tests.scheduler.ssh.gateway.conftest import Gate
 from tests.scheduler.ssh.gateway.stand_in import StandIn
 from tests.testbed.ports import free_port

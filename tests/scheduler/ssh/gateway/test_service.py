@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from pai_scheduler.ssh.gateway.client_session import ServiceClient, ServiceRefusedError, UnavailableError
 from pai_scheduler.ssh.gateway.protocol import LoginRequest, Note
-from pai_scheduler.ssh.gateway.service_client import ServiceClient, ServiceRefusedError, UnavailableError
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 from tests.testbed.ports import free_port
 

@@ -8,9 +8,9 @@ import asyncssh
 import pytest
 from asyncssh.packet import String, UInt32
 
-from pai_scheduler.ssh.gateway import upstream
+from pai_scheduler.ssh.gateway import session
 from pai_scheduler.ssh.gateway.protocol import TaskTarget
-from pai_scheduler.ssh.gateway.upstream import TaskServerUnreachableError, reach
+from pai_scheduler.ssh.gateway.session import TaskServerUnreachableError, reach
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 from tests.testbed.ports import free_port
@@ -116,7 +116,7 @@ async def test_a_server_that_says_no_more_is_given_up_and_left(
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     target: TaskTarget = {**task.target(), "port": server.sockets[0].getsockname()[1]}
-    monkeypatch.setattr(upstream, "_CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(session, "_CONNECT_SECONDS", 0.2)
     with pytest.raises(TaskServerUnreachableError):
         await reach(target, lambda: None)
     async with asyncio.timeout(30):
