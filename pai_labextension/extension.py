@@ -33,7 +33,8 @@ _PARTS = (
     (".kernels.handlers", "kernels"),
     (".session.memory_handlers", "memory"),
     (".runs.handlers", "run-plan|run-file"),
-    (".tasks.connect", "terminals|connect|ports|ports-absolute"),
+    (".tasks.connect", "connect|ports|ports-absolute"),
+    (".tasks.terminals", "terminals"),
     (".webapp.serving", "service"),
     (".session.handlers", "session"),
 )

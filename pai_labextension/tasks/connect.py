@@ -1,4 +1,4 @@
-"""Ways into a task for *Connect*: SSH, ports, code-server; the routes of all ways into tasks."""
+"""Ways into a task for *Connect*: SSH, ports, code-server; its routes, and those of ports."""
 
 from __future__ import annotations
 
@@ -26,13 +26,9 @@ from pai_scheduler.rest.models import SshContainer
 from .connections import TaskConnections, TaskName
 from .ports import PortHandler, Ports
 from .terminals import (
-    NAME_PATTERN,
     TASK_ERRORS,
     TASK_PATTERN,
     TaskHandler,
-    TerminalHandler,
-    TerminalsHandler,
-    TerminalSocket,
     reason_of,
 )
 
@@ -289,14 +285,10 @@ class CodeServerHandler(_ConnectHandler):
             raise RefusedError(HTTPStatus.BAD_GATEWAY, reason_of(error)) from error
 
 
-# The routes into tasks: terminals, how to connect, ports.
-
-
 def make_part(settings: RouteSettings) -> RouteGroup:
-    """Make the routes, and the ways into tasks behind them."""
+    """Make the routes to ports and to what *Connect* asks, and the connections behind them."""
     connections = TaskConnections(settings.api_url, settings.token)
     ports = Ports(connections)
-    terminals = rf"/pai/terminals/{TASK_PATTERN}"
     port = rf"{TASK_PATTERN}/([^/]+)(/.*)?"
     connect = {"connect": Connect(connections, ports, settings.base_url)}
 
@@ -306,13 +298,6 @@ def make_part(settings: RouteSettings) -> RouteGroup:
 
     return RouteGroup(
         [
-            (rf"{terminals}/api/terminals", TerminalsHandler, {"connections": connections}),
-            (rf"{terminals}/api/terminals/({NAME_PATTERN})", TerminalHandler, {"connections": connections}),
-            (
-                rf"{terminals}/terminals/websocket/({NAME_PATTERN})",
-                TerminalSocket,
-                {"connections": connections},
-            ),
             (rf"/pai/connect/{TASK_PATTERN}", DescribeHandler, connect),
             (rf"/pai/connect/{TASK_PATTERN}/check", CheckHandler, connect),
             (rf"/pai/connect/{TASK_PATTERN}/code-server", CodeServerHandler, connect),

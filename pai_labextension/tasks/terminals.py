@@ -19,11 +19,12 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from pai_labextension.base_handlers import PAIHandler, RefusedError
+from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.messages import msg
 from pai_labextension.models import TerminalInfo
+from pai_labextension.tasks.connections import Terminal, Terminals
 from pai_scheduler.client.rest import ApiError, UnreachableError
 from pai_scheduler.client.ssh.connection import RemoteError
-from pai_scheduler.client.ssh.terminals import Terminal, Terminals
 from pai_scheduler.i18n import Message
 
 from .connections import NoTaskError, TaskConnections, TaskName
@@ -192,3 +193,18 @@ def _parsed(message: str | bytes) -> object:
         return json.loads(message)
     except ValueError:
         return None
+
+
+def make_part(settings: RouteSettings) -> RouteGroup:
+    """Make the routes of terminals, and the connections behind them."""
+    connections = TaskConnections(settings.api_url, settings.token)
+    terminals = rf"/pai/terminals/{TASK_PATTERN}"
+    given = {"connections": connections}
+    return RouteGroup(
+        [
+            (rf"{terminals}/api/terminals", TerminalsHandler, given),
+            (rf"{terminals}/api/terminals/({NAME_PATTERN})", TerminalHandler, given),
+            (rf"{terminals}/terminals/websocket/({NAME_PATTERN})", TerminalSocket, given),
+        ],
+        connections.close,
+    )

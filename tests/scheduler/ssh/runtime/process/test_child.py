@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.ssh.runtime.process.session import (
+from pai_scheduler.ssh.runtime.process.server import (
     LocalTask,
     Reaper,
     signal_group,

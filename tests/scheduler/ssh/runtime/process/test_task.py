@@ -11,7 +11,7 @@ import pytest
 
 from pai_scheduler.engine.process.task_folder import COOKIE, LaunchSpec, TaskFolder
 from pai_scheduler.ssh.keys import JobKeys
-from pai_scheduler.ssh.runtime.process.session import LocalTask
+from pai_scheduler.ssh.runtime.process.server import LocalTask
 from pai_scheduler.ssh.task_files import ssh_files
 
 

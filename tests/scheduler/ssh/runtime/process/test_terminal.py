@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import asyncssh
 import pytest
 
-from pai_scheduler.ssh.runtime.process.session import open_terminal, set_size
+from pai_scheduler.ssh.runtime.process.server import open_terminal, set_size
 
 
 @pytest.fixture

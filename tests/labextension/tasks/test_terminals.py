@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from pai_scheduler.client.ssh.terminals import KEPT, Terminal, Terminals
+from pai_labextension.tasks.connections import KEPT, Terminal, Terminals
 from tests.testbed.sshd import RunningSshd
 
 
