@@ -1,10 +1,12 @@
-"""End of an attempt, by each role's completion policy, and the retry after it, by the exit table."""
+"""End of an attempt by its roles' completion policies, the retry after it, and the sentences told of jobs."""
 
 from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
 
+from pai_scheduler.cluster.dispatcher import Start
+from pai_scheduler.cluster.node import Maintenance, in_words
 from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.job.exit_codes import (
     CONTAINER_START_FAILED,
@@ -20,10 +22,12 @@ from pai_scheduler.job.exit_codes import (
     meaning_of_exit,
     spec_of_user_exit,
 )
-from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.job.message_documents import message_document
+from pai_scheduler.job.spec import END, FAILURE, JobSpec
 
 from .dependencies import Dependency, never_satisfied
-from .events import EndCause, Ended
+from .events import EndCause, Ended, HeldAfterFailure
+from .instructions import MAIL, WEBHOOK, Announcement
 from .model import Attempt, Job, State, Task, Verdict
 
 # Whether an attempt is followed by another, and when: by the exit table (job-contract.md, section 3).
@@ -223,15 +227,13 @@ def _preempted(reason: Message) -> Verdict:
     return Verdict(State.STOPPED, PREEMPTED, PREEMPTED, None, reason)
 
 
-def as_held(task: Task, event: Ended) -> Ended:
-    """Return the end of a held task as its command had ended, whatever ended its container."""
-    if task.held is None or task.held_cause is None:
-        return event
-    return Ended(task.ref, event.time, task.held_cause, task.exit_code)
+def end_task(task: Task, event: Ended, attempt_verdict: Verdict | None) -> Ended:
+    """Write a task's end into it; a task that the scheduler ended has the exit code that says why.
 
-
-def end_task(task: Task, event: Ended, attempt_verdict: Verdict | None) -> None:
-    """Write a task's end into it; a task that the scheduler ended has the exit code that says why."""
+    Returns the end that counts: of a held task that of its command, whatever ended its container.
+    """
+    if task.held is not None and task.held_cause is not None:
+        event = Ended(task.ref, event.time, task.held_cause, task.exit_code)
     task.ended = event.time
     task.reason = event.reason
     ended_by_us = attempt_verdict is not None and event.cause is not EndCause.EXITED and task.held is None
@@ -239,9 +241,10 @@ def end_task(task: Task, event: Ended, attempt_verdict: Verdict | None) -> None:
         task.state = State.STOPPED
         of_the_job = attempt_verdict.exit_row in (STOPPED_BY_USER, PREEMPTED)
         task.exit_code = attempt_verdict.exit_row if of_the_job else STOPPED_ON_COMPLETION
-        return
+        return event
     task.exit_code = reported_exit(event)
     task.state = State.SUCCEEDED if event.cause is EndCause.EXITED and event.exit_code == 0 else State.FAILED
+    return event
 
 
 def _failure(task: Task, event: Ended) -> Message:
@@ -268,4 +271,102 @@ def _failure(task: Task, event: Ended) -> Message:
         task=where,
         code=code,
         meaning=meaning_of_exit(exit_row(event), code),
+    )
+
+
+# Who outside is to be told of a job's end: decided when it ends, and written down with it.
+
+
+def announcements(job: Job) -> list[Announcement]:
+    """Decide who is told that a job has ended. Nobody of one that its user deletes."""
+    wanted = job.spec.notify
+    if wanted is None or job.verdict is None or job.completed is None or job.doomed:
+        return []
+    if END not in wanted.on and not (FAILURE in wanted.on and job.state is State.FAILED):
+        return []
+    document = {
+        "name": job.name,
+        "username": job.user,
+        "virtualCluster": job.spec.virtual_cluster,
+        "state": str(job.state),
+        "appExitCode": job.verdict.exit_code,
+        "retries": job.retries.total,
+        "createdTime": job.created,
+        "completedTime": job.completed,
+        "reason": message_document(job.verdict.reason),
+    }
+    targets = [(WEBHOOK, wanted.webhook)] if wanted.webhook else []
+    if wanted.mail:
+        targets.append((MAIL, wanted.mail if isinstance(wanted.mail, str) else ""))
+    return [
+        Announcement(job.id, channel, job.user, target, job.completed, document)
+        for channel, target in targets
+    ]
+
+
+# Sentences of job events.
+
+
+def placed_text(job: Job, start: Start) -> Message:
+    """A job has its resources."""
+    nodes = ", ".join(sorted({assignment.node for assignment in start.assignments}))
+    if not start.borrows:
+        return msg("Has its resources on {nodes}.", nodes=nodes)
+    return msg(
+        "Has its resources on {nodes}, beyond the guaranteed share of virtual cluster {vc}: "
+        "it may be stopped for others, and is queued again then.",
+        nodes=nodes,
+        vc=job.spec.virtual_cluster,
+    )
+
+
+def held_text(event: HeldAfterFailure, seconds: int) -> Message:
+    """A failed task of a debugged job keeps its container for so many seconds."""
+    return counted(
+        "Task {task} has ended with exit code {code}; as the job is debugged (isDebug), its container "
+        "stays for {count:g} hour, or until the job is stopped.",
+        "Task {task} has ended with exit code {code}; as the job is debugged (isDebug), its container "
+        "stays for {count:g} hours, or until the job is stopped.",
+        task=event.task.hostname,
+        code=event.exit_code,
+        count=seconds / 3600,
+    )
+
+
+def task_ended_text(task: Task) -> Message:
+    """A task is over."""
+    where = task.ref.hostname
+    if task.reason is not None:
+        return msg("Task {task} has ended: {reason}", task=where, reason=task.reason)
+    if task.state is State.STOPPED:
+        return msg("Task {task} was stopped.", task=where)
+    return msg("Task {task} has ended with exit code {code}.", task=where, code=task.exit_code)
+
+
+def retried_text(verdict: Verdict, another: Retry) -> Message:
+    """An attempt is followed by another."""
+    if another.delay_ms:
+        seconds = another.delay_ms / 1000
+        return msg("{reason} Trying again in {seconds:g} s.", reason=verdict.reason, seconds=seconds)
+    return msg("{reason} Trying again at once.", reason=verdict.reason)
+
+
+def maintenance_text(node: str, window: Maintenance) -> Message:
+    """A job runs, or will, on a node that is down for a while before it must have ended."""
+    return msg(
+        "Maintenance of {node} begins at {begin} and is to end at {end}: {reason}. By then save what you "
+        "need: the machine may be switched off.",
+        node=node,
+        begin=in_words(window.begin),
+        end=in_words(window.end),
+        reason=window.reason,
+    )
+
+
+def other_ports_text(count: int) -> Message:
+    """Tasks have other ports than were chosen first."""
+    return counted(
+        "Other programs have ports that were chosen: {count} task has others now.",
+        "Other programs have ports that were chosen: {count} tasks have others now.",
+        count=count,
     )

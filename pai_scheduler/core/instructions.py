@@ -1,4 +1,4 @@
-"""The outcome of an event: changes to write down, instructions to carry out, announcements of a job's end."""
+"""The outcome of an event: changes to write down, announcements, and instructions to carry out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from typing import Any
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.fair_share import DecayedUsage, Sharer
-from pai_scheduler.job.message_documents import message_document
-from pai_scheduler.job.spec import END, FAILURE
 from pai_scheduler.job.task import TaskRef
 
 from .dependencies import Dependency
-from .model import Attempt, Job, JobEvent, State, Task
-
-# Who outside is to be told of a job's end: decided when it ends, and written down with it.
+from .model import Attempt, Job, JobEvent, Task
 
 WEBHOOK, MAIL = "webhook", "mail"
 
@@ -34,33 +30,6 @@ class Announcement:
     target: str
     time: int
     document: Mapping[str, Any]
-
-
-def announcements(job: Job) -> list[Announcement]:
-    """Decide who is told that a job has ended. Nobody of one that its user deletes."""
-    wanted = job.spec.notify
-    if wanted is None or job.verdict is None or job.completed is None or job.doomed:
-        return []
-    if END not in wanted.on and not (FAILURE in wanted.on and job.state is State.FAILED):
-        return []
-    document = {
-        "name": job.name,
-        "username": job.user,
-        "virtualCluster": job.spec.virtual_cluster,
-        "state": str(job.state),
-        "appExitCode": job.verdict.exit_code,
-        "retries": job.retries.total,
-        "createdTime": job.created,
-        "completedTime": job.completed,
-        "reason": message_document(job.verdict.reason),
-    }
-    targets = [(WEBHOOK, wanted.webhook)] if wanted.webhook else []
-    if wanted.mail:
-        targets.append((MAIL, wanted.mail if isinstance(wanted.mail, str) else ""))
-    return [
-        Announcement(job.id, channel, job.user, target, job.completed, document)
-        for channel, target in targets
-    ]
 
 
 # What is to be done after an event: the changes to write down first, then the instructions to carry out.

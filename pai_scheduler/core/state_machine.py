@@ -33,7 +33,7 @@ from pai_scheduler.job.exit_codes import PREEMPTED
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 
-from . import completion, event_messages, queue_policies
+from . import completion, queue_policies
 from .dependencies import Dependencies, Dependency, waits_for
 from .events import (
     Accessed,
@@ -51,7 +51,7 @@ from .events import (
     Submitted,
     Tick,
 )
-from .instructions import KillTask, LaunchAttempt, Outcome, ReleaseAttempt, WakeAt, announcements
+from .instructions import KillTask, LaunchAttempt, Outcome, ReleaseAttempt, WakeAt
 from .model import ACCESS, Attempt, Job, JobEvent, State, SubState, Task, Verdict
 from .queue_policies import ServiceWatch
 from .recovery import Lineup
@@ -391,7 +391,7 @@ class Core:
         if job.sub_state is SubState.RUNNING:
             job.enter(SubState.DEBUG_HELD)
             outcome.jobs[job.id] = job
-        text = event_messages.held(event, self.settings.debug_hold_seconds)
+        text = completion.held_text(event, self.settings.debug_hold_seconds)
         until: dict[str, object] = {"until": event.time + self._hold_ms}
         self._tell(outcome, job, event.time, "held", text, task, data=until)
         self._limit_hold(job, task, outcome)
@@ -401,11 +401,10 @@ class Core:
         if found is None or found[2].state.ended:
             return
         job, attempt, task = found
-        event = completion.as_held(task, event)
-        completion.end_task(task, event, attempt.verdict)
+        event = completion.end_task(task, event, attempt.verdict)
         self.state.release(job.id, job.place_in_gang(task.ref), event.time)
         outcome.tasks[task.ref] = task
-        self._tell(outcome, job, event.time, "task-ended", event_messages.task_ended(task), task)
+        self._tell(outcome, job, event.time, "task-ended", completion.task_ended_text(task), task)
         if attempt.verdict is None:
             verdict = completion.verdict_after(job.spec, attempt, task, event)
             if verdict is not None:
@@ -464,7 +463,7 @@ class Core:
             task = tasks[place]
             task.assignment = assignment
             outcome.tasks[task.ref] = task
-        text = event_messages.other_ports(len(changed))
+        text = completion.other_ports_text(len(changed))
         self._tell(outcome, job, event.time, "ports-changed", text, attempt=attempt)
         outcome.instructions.append(LaunchAttempt(job.id, attempt.number))
 
@@ -493,7 +492,7 @@ class Core:
         if limit is not None and launched + limit <= window.begin:
             return
         data: dict[str, object] = {"node": node, "begin": window.begin, "end": window.end}
-        text, at = event_messages.maintenance(node, window), max(time, job.latest)
+        text, at = completion.maintenance_text(node, window), max(time, job.latest)
         self._tell(outcome, job, at, "maintenance", text, attempt=attempt, data=data)
 
     def _on_shares(self, event: SharesChanged, outcome: Outcome) -> None:
@@ -624,7 +623,7 @@ class Core:
         outcome.jobs[job.id] = job
         outcome.attempts[job.id, number] = attempt
         outcome.instructions.append(LaunchAttempt(job.id, number))
-        text = event_messages.placed(job, start)
+        text = completion.placed_text(job, start)
         data: dict[str, object] = {"borrows": True} if start.borrows else {}
         self._tell(outcome, job, time, "placed", text, attempt=attempt, data=data)
         if self.state.barring:
@@ -663,7 +662,9 @@ class Core:
             job.retries.streak += 1
             job.last_failure = verdict.reason if verdict.state is State.FAILED else None
             job.not_before = time + another.delay_ms if another.delay_ms else None
-            self._tell(outcome, job, time, "retry", event_messages.retried(verdict, another), attempt=attempt)
+            self._tell(
+                outcome, job, time, "retry", completion.retried_text(verdict, another), attempt=attempt
+            )
         job.enter(SubState.ENDING)
         outcome.jobs[job.id] = job
         if attempt.is_released:
@@ -698,7 +699,7 @@ class Core:
         job.enter(SubState.ENDED)
         outcome.jobs[job.id] = job
         self._tell(outcome, job, time, "ended", verdict.reason, data={"state": str(job.state)})
-        outcome.announcements += announcements(job)
+        outcome.announcements += completion.announcements(job)
         if job.attempt is not None and job.attempt.launched is not None:
             self.learn(job.user, job.spec, time - job.attempt.created)
         del self.jobs[job.id]

@@ -15,14 +15,13 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.fair_share import DecayedUsage, Sharer
 from pai_scheduler.cluster.node import Closing, Maintenance
 from pai_scheduler.core.dependencies import Dependency
-from pai_scheduler.core.instructions import Announcement, Outcome
+from pai_scheduler.core.instructions import Announcement
 from pai_scheduler.core.model import Attempt, Job, JobEvent, State, SubState
 from pai_scheduler.job.schedule import Schedule
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.public_key import PublicKey
 
 from . import rows
-from .commit import write_outcome
 from .database import StoreError
 from .migrate import EmptyDatabaseError
 from .records import (
@@ -77,20 +76,6 @@ class Store(Database):
     maintenance, public keys, schedules, announcements."""
 
     # -- writing --------------------------------------------------------------------------------------------
-
-    def commit(
-        self,
-        outcome: Outcome,
-        configs: Mapping[str, Mapping[str, Any]],
-        texts: Mapping[str, SubmittedText] | None = None,
-    ) -> list[TaskRef]:
-        """Write all changes in one transaction; `configs` has the job JSON of the new jobs by id, `texts`
-        what it was read from where that is kept too.
-
-        Gives the tasks of the deleted jobs, whose logs may go now. StoreError: nothing was written.
-        """
-        with self._writing() as connection:
-            return write_outcome(connection, outcome, configs, texts or {})
 
     def forgot(self, refs: Collection[TaskRef]) -> None:
         """Take note that the logs of these tasks of deleted jobs are removed."""

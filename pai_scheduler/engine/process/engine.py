@@ -46,10 +46,9 @@ from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.own_packages import OwnPackages
 
-from . import folder_operations as process_files
+from . import folder_operations
 from .environment import inherited, visible_gpus
-from .exit_reasons import cause_and_reason
-from .folder_operations import TaskObservation
+from .folder_operations import TaskObservation, cause_and_reason
 from .spawner import Spawner
 from .ssh import SshFiles, no_ssh_files, open_way
 from .task_folder import COOKIE, LaunchSpec, SpareFolders, TaskFolder, TaskPhase, TaskRecord
@@ -269,7 +268,9 @@ class ProcessEngine:
         async with known.lock:
             if not known.ended:
                 known.launch, known.kill_grace = None, grace_seconds
-                self._report(known, await self._in_thread(process_files.kill, known.folder, grace_seconds))
+                self._report(
+                    known, await self._in_thread(folder_operations.kill, known.folder, grace_seconds)
+                )
 
     async def disk_use(self) -> Mapping[TaskRef, int]:
         """Return the bytes of each running task's working folder, as last measured, and of its log."""
@@ -283,7 +284,7 @@ class ProcessEngine:
     async def end_for_room(self, task: TaskRef) -> None:
         """End a running task because the disk is full."""
         if (known := self._tasks.get(task)) is not None and known.started and not known.ended:
-            await self._in_thread(process_files.end_for_disk, known.folder, disk_is_full=True)
+            await self._in_thread(folder_operations.end_for_disk, known.folder, disk_is_full=True)
 
     async def release(self, gang: Gang) -> None:
         """Remove the working folders and cgroups of an ended gang; logs stay."""
@@ -352,7 +353,7 @@ class ProcessEngine:
         known = self._tasks.get(ref)
         # keys that are just being written for its SSH server would stay
         async with known.ssh_lock if known is not None else contextlib.nullcontext():
-            released = await self._in_thread(process_files.release, folder, self._ended_folders)
+            released = await self._in_thread(folder_operations.release, folder, self._ended_folders)
         if released:
             self._tasks.pop(ref, None)
             self._ports.pop(ref, None)
@@ -384,7 +385,7 @@ class ProcessEngine:
                 self._say_shortened(task, time.time_ns() // 1_000_000)
             usage.disk_bytes = size
             if usage.storage_gb is not None and is_beyond(size, usage.storage_gb):
-                await self._in_thread(process_files.end_for_disk, task.folder)
+                await self._in_thread(folder_operations.end_for_disk, task.folder)
 
     async def _follow(self, task: _Task) -> None:
         """Look how a task is and report what is new; start it where that is still to be done."""
@@ -393,15 +394,15 @@ class ProcessEngine:
             if task.ended:
                 return
             if task.launch is None or task.started:
-                sight = await self._in_thread(process_files.look, task.folder)
+                sight = await self._in_thread(folder_operations.look, task.folder)
                 if task.kill_grace is not None and not sight.running and sight.phase <= TaskPhase.PREPARED:
                     # the supervisor that was asked for the end is gone before it had begun
-                    sight = await self._in_thread(process_files.kill, task.folder, task.kill_grace)
+                    sight = await self._in_thread(folder_operations.kill, task.folder, task.kill_grace)
                 self._report(task, sight)
                 return
             asked = task.generation == self._spawner.generation
             if asked:
-                sight = await self._in_thread(process_files.look, task.folder)
+                sight = await self._in_thread(folder_operations.look, task.folder)
             else:
                 sight = await self._in_thread(self._prepare, task.folder, task.launch)
             self._report(task, sight)
@@ -412,7 +413,7 @@ class ProcessEngine:
                 task.generation = await self._spawner.request(task.ref.name)
             except EngineError as error:
                 detail = str(error.message)
-                self._report(task, await self._in_thread(process_files.refuse, task.folder, detail))
+                self._report(task, await self._in_thread(folder_operations.refuse, task.folder, detail))
 
     def _report(self, task: _Task, sight: TaskObservation) -> None:
         record = task.record = sight.record
@@ -456,9 +457,9 @@ class ProcessEngine:
         released = self._ended_folders / launch.task.name
         if _exists(released):
             # another service has had it run meanwhile: we were frozen
-            return process_files.look(TaskFolder(released))
+            return folder_operations.look(TaskFolder(released))
         self._spare_folders.give(folder.path)
-        return process_files.prepare(folder, self._spec(launch), self._own_ports(launch), launch.files)
+        return folder_operations.prepare(folder, self._spec(launch), self._own_ports(launch), launch.files)
 
     def _own_ports(self, launch: Launch) -> list[int]:
         """List the ports that a task's command was given; that of its SSH server is nobody's failure."""
@@ -477,7 +478,7 @@ class ProcessEngine:
             "PWD": str(folder.work),
             **launch.env,
             **visible_gpus(launch.gpus, self._real_gpus),
-            COOKIE: process_files.cookie(folder),
+            COOKIE: folder_operations.cookie(folder),
         }
         # `--`, or a command that begins with a dash would be the shell's own option
         return {
@@ -533,7 +534,7 @@ class ProcessEngine:
             begin = time.monotonic()
             tasks = [task for task in self._tasks.values() if task.under_way]
             folders = [task.folder for task in tasks]
-            for number in await self._in_thread(process_files.without_supervisor, folders):
+            for number in await self._in_thread(folder_operations.without_supervisor, folders):
                 self._look_soon(tasks[number])
             pause = max(self._rescan_seconds, (time.monotonic() - begin) / _RESCAN_SHARE)
 
@@ -591,7 +592,7 @@ class ProcessEngine:
             if folder.read()[0] is not TaskPhase.ENDED:
                 refs.append(ref)
             else:
-                process_files.release(folder, self._ended_folders)
+                folder_operations.release(folder, self._ended_folders)
         return refs
 
     def _clean_groups(self, keep: Collection[str]) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.core.completion import stop_verdict
-from pai_scheduler.core.instructions import announcements
+from pai_scheduler.core.completion import announcements, stop_verdict
 from pai_scheduler.core.model import Job, State, SubState, Verdict
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.parse import build_spec

@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from pai_scheduler.core.events import EndCause
-from pai_scheduler.engine.process.exit_reasons import cause_and_reason
+from pai_scheduler.engine.process.folder_operations import cause_and_reason
 from pai_scheduler.engine.process.task_folder import Failure, TaskRecord
 
 
