@@ -9,9 +9,12 @@ from pai_scheduler.cluster.definition import Definition, VirtualCluster, merge_n
 from pai_scheduler.cluster.node import Closing, Maintenance, Node, NodeState
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.quota import overlay
+from pai_scheduler.core.events import SharesChanged
 from pai_scheduler.core.runtime_prediction import Durations
 from pai_scheduler.core.state_machine import Core, CoreSettings
 from pai_scheduler.engine.protocol import Engine
+
+from .writer import Committed
 
 
 class CurrentCluster:
@@ -53,6 +56,12 @@ class CurrentCluster:
     def virtual_clusters(self) -> Mapping[str, VirtualCluster]:
         """Return the virtual clusters by name."""
         return self.definition.virtual_clusters
+
+    def committed(self, committed: Committed) -> None:
+        """Take in what administrators changed of virtual clusters."""
+        for event in committed.events:
+            if isinstance(event, SharesChanged):
+                self.set_virtual_clusters(event.virtual_clusters)
 
     def set_virtual_clusters(self, clusters: Iterable[VirtualCluster]) -> None:
         """Take the virtual clusters as they are now."""

@@ -17,6 +17,7 @@ from pai_scheduler.store.records import StoredJobEvent
 from pai_scheduler.store.store import Store
 
 from .reader import Reader
+from .writer import Committed
 
 # Tells those who wait for it that what is free, or a queue, has changed, once that is durable.
 
@@ -44,6 +45,10 @@ class Changes:
         while self.version == version:
             await self._changed.wait()
         return self.version
+
+    def committed(self, committed: Committed) -> None:  # noqa: ARG002
+        """Notice it."""
+        self.look()
 
     def look(self) -> None:
         """Notice what has become durable, and wake those who wait."""
@@ -133,6 +138,10 @@ class JobEvents:
     def tell(self, entry: JobEvent) -> None:
         """Wake those who follow what has just been told of a job beside the core."""
         self.wake(Outcome(job_events=[entry]))
+
+    def committed(self, committed: Committed) -> None:
+        """Wake those who follow what is in it."""
+        self.wake(committed.outcome)
 
     def wake(self, outcome: Outcome) -> None:
         """Wake those who follow what has just become durable."""

@@ -15,7 +15,7 @@ from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.cluster.placement import PORT_RANGE
 from pai_scheduler.core.events import EndCause, Ended, Event, PortsTaken, Progress, Tick
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
-from pai_scheduler.core.model import Attempt, Job, Task
+from pai_scheduler.core.model import Attempt, Job, SubState, Task
 from pai_scheduler.core.state_machine import Core
 from pai_scheduler.engine.protocol import Engine, EngineError, Gang, GangMember, Launch
 from pai_scheduler.i18n import Message, msg
@@ -29,6 +29,7 @@ from pai_scheduler.storage.paths import PASSING, Problem, StorageError
 
 from .credentials import HDFSCLI, LAUNCHER, NETRC, access_files, launcher_files
 from .inputs import Inputs, JobInputs, names_files
+from .writer import Committed
 
 # What the tasks of one attempt get: environment, files, keys, limits. Pure: everything is known already.
 
@@ -260,6 +261,14 @@ class Launcher:
                 release.add_done_callback(lambda _: self._releasing.pop((job_id, number)))
             case WakeAt(time=time):
                 self._wake_at(time)
+
+    def committed(self, committed: Committed) -> None:
+        """Begin what became durable, and the removal of what ended jobs had."""
+        for instruction in committed.outcome.instructions:
+            self.carry_out(instruction, committed.core)
+        for job in committed.outcome.jobs.values():
+            if job.sub_state is SubState.ENDED:
+                self.end(job)
 
     def remember(self, job: Job) -> None:
         """Know the gang of an attempt that was launched before a restart."""

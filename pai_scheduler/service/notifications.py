@@ -19,7 +19,7 @@ from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.store.records import WaitingAnnouncement
 from pai_scheduler.store.store import Store, StoreError
 
-from .writer import Writer
+from .writer import Committed, Writer
 
 # What a way out has, and how one says that something could not be told.
 
@@ -138,8 +138,13 @@ class Sender:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    def committed(self, committed: Committed) -> None:
+        """Look into the outbox where there is more in it."""
+        if committed.outcome.announcements:
+            self.wake()
+
     def wake(self) -> None:
-        """Look into the outbox: there is more in it."""
+        """Look into the outbox."""
         self._news.set()
 
     async def look(self) -> int | None:

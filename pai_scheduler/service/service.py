@@ -7,22 +7,21 @@ import logging
 import os
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from pai_scheduler.clock import Clock
 from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.cluster.node import DiskSpace
-from pai_scheduler.core.events import SharesChanged, Tick
-from pai_scheduler.core.model import SubState
+from pai_scheduler.core.events import NodesChanged, Tick
 from pai_scheduler.core.queries import NodeUse, node_uses
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.monitoring.cluster_usage import UsageSampler
 from pai_scheduler.monitoring.meters import Meters
 from pai_scheduler.principal import Principal
-from pai_scheduler.rest.errors import no_ssh_authorization, no_storage
+from pai_scheduler.rest.errors import RequestError, no_ssh_authorization, no_storage
 from pai_scheduler.ssh.keys import JobKeys
 from pai_scheduler.storage.files import Files
 from pai_scheduler.store.store import Store, StoreError
@@ -31,7 +30,6 @@ from .admission import Admission
 from .context import ServiceContext
 from .current_cluster import CurrentCluster
 from .dependencies import JobDependencies
-from .engine_watcher import EngineEvents, Timekeeper
 from .event_stream import Changes, JobEvents
 from .health import DiskRoom, Health
 from .input_identity import JobIdentities, storage_uris
@@ -47,9 +45,102 @@ from .schedules import FindUser, Schedules
 from .ssh_access import SshAuthorization
 from .ssh_key_storage import KeyFiles
 from .virtual_clusters import VirtualClusters
-from .writer import Committed, Writer
+from .writer import CommitObserver, Committed, Writer
+
+# Has the scheduler's clock go on over a restart: writes down, now and then, where it is.
 
 _log = logging.getLogger(__name__)
+
+#: Seconds between two looks, and ms by which the clock may have drifted from what is written down.
+_LOOK_EVERY, _DRIFT_MS = 60.0, 500
+
+
+class Timekeeper:
+    """Keeps `clock` in the store; it catches up where there is no job whose times that would move."""
+
+    def __init__(self, clock: Clock, store: Store, writer: Writer) -> None:
+        self._clock, self._store, self._writer = clock, store, writer
+        self._kept = clock.mark()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Go on where the last life of the service was; StoreError."""
+        mark, latest = await asyncio.to_thread(self._store.clock_mark)
+        self._clock.take_up(mark, latest)
+        self._kept = self._clock.mark()
+        await asyncio.to_thread(self._store.keep_clock_mark, self._kept)
+        self._task = asyncio.create_task(self._keep())
+
+    async def close(self) -> None:
+        """Stop, and write down where the clock is."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            await self.look()
+
+    async def look(self) -> None:
+        """Write down where the clock is, unless that is known."""
+        if not self._writer.core.jobs:
+            self._clock.catch_up()
+        mark = self._clock.mark()
+        if abs(mark.offset - self._kept.offset) < _DRIFT_MS:
+            return
+        try:
+            await self._writer.keep(self._store.keep_clock_mark, mark)
+        except RequestError as error:
+            _log.warning("it cannot be written down what time it is: %s", error.message)
+        else:
+            self._kept = mark
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            await self.look()
+
+
+# Hands on what the engine tells: changes of its nodes, and what becomes of tasks.
+
+
+class EngineEvents:
+    """Reads the engine's events, from `start` to `close`."""
+
+    def __init__(
+        self, engine: Engine, cluster: CurrentCluster, writer: Writer, meters: Meters, clock: Clock
+    ) -> None:
+        self._engine, self._cluster, self._writer = engine, cluster, writer
+        self._meters, self._clock = meters, clock
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def arrive(self) -> bool | None:
+        """Return whether the engine still tells what happens; None before it is asked to."""
+        return None if self._reading is None else not self._reading.done()
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._reading = asyncio.create_task(self._read())
+
+    async def close(self) -> None:
+        """Stop reading."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _read(self) -> None:
+        try:
+            async for event in self._engine.events():
+                if isinstance(event, NodesChanged):
+                    self._cluster.set_nodes(event.nodes)
+                    self._meters.note_nodes(self._cluster.nodes)
+                    self._writer.report(NodesChanged(self._clock(), self._cluster.nodes))
+                else:
+                    # an engine tells times by the machine's clock
+                    self._writer.report(replace(event, time=self._clock.of_wall(event.time)))
+        except Exception:
+            _log.critical("the engine tells no more what happens; start the scheduler again", exc_info=True)
+            raise
+
+
 #: From so many ended jobs is learned at a start.
 _MOST_RUNS = 2000
 
@@ -140,6 +231,14 @@ class Service:
         self.health = Health(self._writer.check, store, self._engine_events, self._cluster, self._room)
         #: counts requests, and has everything that Prometheus may see
         self.monitor = self._meters.monitor
+        self._observers: list[CommitObserver] = [
+            self._cluster,
+            self._launcher,
+            *([self._key_files] if self._key_files is not None else ()),
+            self.job_events,
+            self._sender,
+            self.changes,
+        ]
         self._learning: asyncio.Task[None] | None = None
         #: names what runs the tasks ("process", "docker")
         self.engine_name = engine.name
@@ -265,24 +364,11 @@ class Service:
             self._writer.core.learn(run.user, run.spec, run.ran_ms)
 
     def _committed(self, committed: Committed) -> None:
-        core = self._writer.core
-        for event in committed.events:
-            if isinstance(event, SharesChanged):
-                self._cluster.set_virtual_clusters(event.virtual_clusters)
-        self._meters.committed(committed.outcome, committed.events, core.jobs.get)
+        self._meters.committed(committed.outcome, committed.events, committed.core.jobs.get)
         self._meters.monitor.wrote(len(committed.events), committed.handled_seconds, committed.commit_seconds)
-        for instruction in committed.outcome.instructions:
-            self._launcher.carry_out(instruction, core)
-        for job in committed.outcome.jobs.values():
-            if job.sub_state is SubState.ENDED:
-                self._launcher.end(job)
-        if self._key_files is not None:
-            self._key_files.follow(committed.outcome.jobs.values())
+        for observer in self._observers:
+            observer.committed(committed)
         self._forget(committed.deleted)
-        self.job_events.wake(committed.outcome)
-        if committed.outcome.announcements:
-            self._sender.wake()
-        self.changes.look()
 
     def _forget(self, gone: Sequence[TaskRef]) -> None:
         """Remove the logs of deleted jobs; that they are to go is durable until they are gone."""

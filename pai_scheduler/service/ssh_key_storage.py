@@ -16,6 +16,8 @@ from pai_scheduler.ssh.keys import JobKeys, job_folder, key_folder, key_name
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 
+from .writer import Committed
+
 #: whose key it is: the names of a user and a job
 _Place = tuple[str, str]
 
@@ -64,9 +66,9 @@ class KeyFiles:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def follow(self, jobs: Iterable[Job]) -> None:
-        """Take note of jobs that have changed; returns at once."""
-        for job in jobs:
+    def committed(self, committed: Committed) -> None:
+        """Take note of the jobs that have changed."""
+        for job in committed.outcome.jobs.values():
             if job.is_decided:
                 self._end(job.id)
             elif self._is_wanted(job):

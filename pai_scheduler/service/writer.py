@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from pai_scheduler.core.events import Event, Submitted
 from pai_scheduler.core.instructions import Outcome
@@ -46,7 +46,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Newly durable commit: the changes, the tasks of deleted jobs, and the events it came from.
+    """Newly durable commit: the changes, the tasks of deleted jobs, the events it came from, and the core.
 
     `handled_seconds` is what the core took for them, `commit_seconds` the database.
     """
@@ -54,8 +54,16 @@ class Committed:
     outcome: Outcome
     deleted: list[TaskRef]
     events: list[Event]
+    core: Core
     handled_seconds: float
     commit_seconds: float
+
+
+class CommitObserver(Protocol):
+    """Hears of each commit as soon as it is durable, and returns at once."""
+
+    def committed(self, committed: Committed) -> None:
+        """Take note of it."""
 
 
 class Writer:
@@ -188,7 +196,9 @@ class Writer:
                 entry.durable.set_result(None)
         try:
             events = [entry.event for entry in entries]
-            self._on_commit(Committed(outcome, deleted, events, handled - begin, committed - handled))
+            self._on_commit(
+                Committed(outcome, deleted, events, self.core, handled - begin, committed - handled)
+            )
         except Exception:
             # it is durable: handling the events again would make them happen twice
             _log.exception("not everything could be done that was written down")

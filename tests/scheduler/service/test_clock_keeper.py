@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pai_scheduler.clock import ClockMark
-from pai_scheduler.service.engine_watcher import Timekeeper
+from pai_scheduler.service.service import Timekeeper
 from pai_scheduler.service.writer import Writer
 from pai_scheduler.store.store import Store
 from tests.scheduler.core.world import World

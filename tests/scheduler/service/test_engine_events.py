@@ -16,7 +16,7 @@ from pai_scheduler.engine.protocol import EngineEvent
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.service.current_cluster import CurrentCluster
-from pai_scheduler.service.engine_watcher import EngineEvents
+from pai_scheduler.service.service import EngineEvents
 from tests.scheduler.machine import HOUR, NOON, Machine
 from tests.scheduler.making import make_node
 
