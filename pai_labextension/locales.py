@@ -9,7 +9,7 @@ from pathlib import Path
 from jupyter_core.paths import jupyter_config_dir
 
 from pai_scheduler.i18n import choose_locale
-from pai_scheduler.job.parse import JsonTextError, loads_jsonc
+from pai_scheduler.job.json_text import JsonTextError, loads_jsonc
 
 _LAB_SETTING = Path("@jupyterlab") / "translation-extension" / "plugin.jupyterlab-settings"
 

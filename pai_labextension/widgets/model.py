@@ -8,7 +8,7 @@ from typing import Any
 
 from pai_scheduler.i18n import Message
 from pai_scheduler.job.json_path import path_text
-from pai_scheduler.job.parse import JsonTextError, loads_jsonc
+from pai_scheduler.job.json_text import JsonTextError, loads_jsonc
 from pai_scheduler.job.validation import SpecError, validate
 
 from . import json_edit

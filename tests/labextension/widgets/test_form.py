@@ -12,7 +12,7 @@ import pytest
 from pai_labextension.widgets.form import FormView, unique_name
 from pai_labextension.widgets.json_edit import ABSENT
 from pai_labextension.widgets.model import JobModel, text_of
-from pai_scheduler.job.parse import loads_jsonc
+from pai_scheduler.job.json_text import loads_jsonc
 from tests.labextension.widgets.making import form_view
 from tests.labextension.widgets.peer import NODE
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_labextension.widgets.json_edit import ABSENT, edit
-from pai_scheduler.job.parse import loads_jsonc
+from pai_scheduler.job.json_text import loads_jsonc
 
 COMMENTED = """{
   "jobName": "a", // what it is called

@@ -8,7 +8,8 @@ from urllib.parse import quote_plus
 import pytest
 from hypothesis import given, settings
 
-from pai_scheduler.job.parse import InvalidJobError, config_of, loads_urlencoded, parse_job
+from pai_scheduler.api.body import loads_urlencoded
+from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job
 from pai_scheduler.job.validation import validate
 from tests.scheduler.job.strategies import jobs
 
