@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_scheduler.job.environment import StorageAccess, task_environment
-from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.job.validation import parse_job
 
 #: The job whose second worker the page's examples are of.
 EXAMPLE: Mapping[str, Any] = {

@@ -13,7 +13,7 @@ from pai_scheduler.core.events import Started, Submitted
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.core.state_machine import Core, CoreSettings
-from pai_scheduler.job.parse import parse_job
+from pai_scheduler.job.validation import parse_job
 
 _SHARES = (
     VirtualCluster("default", 50.0),

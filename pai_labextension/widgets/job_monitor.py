@@ -10,7 +10,7 @@ from pai_scheduler.client.cli.show import show_job
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.client.storage.client import FilesError
 from pai_scheduler.job.environment import storage_uris
-from pai_scheduler.job.parse import build_spec
+from pai_scheduler.job.validation import build_spec
 from pai_scheduler.rest.models import AttemptInfo, JobDetail, JobEvent
 
 from . import attempts_view, job_view

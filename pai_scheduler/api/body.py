@@ -12,9 +12,8 @@ from tornado.httputil import HTTPServerRequest
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.json_path import path_text, quoted
 from pai_scheduler.job.json_text import LONGEST_JSONC, JsonTextError, loads_json, loads_jsonc
-from pai_scheduler.job.parse import InvalidJobError
 from pai_scheduler.job.schema import job_schema, resolve
-from pai_scheduler.job.validation import SpecError
+from pai_scheduler.job.validation import InvalidJobError, SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import LONGEST_REASON
 from pai_scheduler.store.records import SubmittedText

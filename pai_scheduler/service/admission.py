@@ -16,9 +16,16 @@ from pai_scheduler.core.events import Submitted
 from pai_scheduler.core.queries import Forecast, forecast, limit_errors, never_fits_reason
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.parse import InvalidJobError, build_spec, checked_config, sound_part
 from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.job.validation import SpecError, validate, warnings
+from pai_scheduler.job.validation import (
+    InvalidJobError,
+    SpecError,
+    build_spec,
+    checked_config,
+    sound_part,
+    validate,
+    warnings,
+)
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest.errors import (
     RequestError,

@@ -21,10 +21,10 @@ from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State,
 from pai_scheduler.i18n import Message
 from pai_scheduler.job.dependencies import On
 from pai_scheduler.job.message_documents import message_document, read_message
-from pai_scheduler.job.parse import build_spec
 from pai_scheduler.job.schedule import LastRun, Overlap, RunOutcome, Schedule
 from pai_scheduler.job.spec import JobSpec, renamed
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.job.validation import build_spec
 
 from .records import LinkedJob, WaitingAnnouncement
 from .tables import jobs

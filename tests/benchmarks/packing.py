@@ -28,8 +28,8 @@ from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import EndCause, Ended, Event, Submitted, Tick
 from pai_scheduler.core.instructions import LaunchAttempt, Outcome
 from pai_scheduler.core.state_machine import Core
-from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.job.validation import parse_job
 
 #: cores, memory in MB, GPUs
 Shape = tuple[int, int, int]

@@ -24,9 +24,9 @@ from pai_scheduler.core.events import EndCause, Ended, Event, Started, Submitted
 from pai_scheduler.core.instructions import LaunchAttempt, Outcome
 from pai_scheduler.core.queries import forecast, waiting_reason
 from pai_scheduler.core.state_machine import Core
-from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.job.validation import parse_job
 
 TYPES = ("A100", "V100", "P100")
 CLUSTERS = ("default", "vision", "speech", "labs")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, JobEvent
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.parse import parse_job
+from pai_scheduler.job.validation import parse_job
 from pai_scheduler.store.store import Store
 
 #: One GPU, so that one job runs and all others wait, as in any full cluster.

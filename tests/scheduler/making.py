@@ -7,8 +7,8 @@ from typing import Any
 
 from pai_scheduler.cluster.node import Gpu, Node, NodeState
 from pai_scheduler.cluster.resources import Demand
-from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec, PortRequest
+from pai_scheduler.job.validation import parse_job
 
 #: kept apart from `None`, which means something for the completion policy
 UNSAID: Any = object()

@@ -19,7 +19,7 @@ from pai_scheduler.client.storage.transfer import amount
 from pai_scheduler.client.storage.upload import upload_files
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.environment import storage_uris
-from pai_scheduler.job.parse import build_spec, config_of
+from pai_scheduler.job.validation import build_spec, config_of
 
 from .demand import CallDemand, make_job
 from .errors import CallError, JobFailedError, RemoteTraceback

@@ -13,7 +13,7 @@ from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.environment import storage_uris
 from pai_scheduler.job.json_text import loads_jsonc
-from pai_scheduler.job.parse import build_spec, config_of
+from pai_scheduler.job.validation import build_spec, config_of
 from pai_scheduler.rest.models import FieldError
 
 from .client import FilesClient, FilesError

@@ -20,7 +20,7 @@ from pai_scheduler.api.streaming import SLICE
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, JobEvent, State, SubState
 from pai_scheduler.i18n import Message
-from pai_scheduler.job.parse import parse_job
+from pai_scheduler.job.validation import parse_job
 from pai_scheduler.principal import Principal
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.store.store import Store

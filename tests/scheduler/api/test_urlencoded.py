@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from pai_scheduler.api.body import loads_urlencoded
-from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job
-from pai_scheduler.job.validation import validate
+from pai_scheduler.job.validation import InvalidJobError, config_of, parse_job, validate
 from tests.scheduler.job.strategies import jobs
 
 

@@ -15,7 +15,7 @@ from pai_scheduler.cluster.shared_folders import (
     find_refused_folders,
     shared_mounts,
 )
-from pai_scheduler.job.parse import InvalidJobError, parse_job
+from pai_scheduler.job.validation import InvalidJobError, parse_job
 from tests.scheduler.making import make_config
 
 SETS = {"name": "sets", "source": "/data/sets", "target": "/data/sets"}

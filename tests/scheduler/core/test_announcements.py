@@ -9,7 +9,7 @@ import pytest
 from pai_scheduler.core.completion import announcements, stop_verdict
 from pai_scheduler.core.model import Job, State, SubState, Verdict
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.parse import build_spec
+from pai_scheduler.job.validation import build_spec
 from tests.scheduler.making import make_config
 
 FAILED = Verdict(State.FAILED, 3, 3, None, msg("Task main-0 has failed."))

@@ -39,9 +39,9 @@ from pai_scheduler.core.model import Attempt, Job, JobEvent, State, Task
 from pai_scheduler.core.queries import Forecast, forecast
 from pai_scheduler.core.state_machine import Core, CoreSettings
 from pai_scheduler.i18n import Message, msg
-from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.job.validation import parse_job
 from pai_scheduler.store import rows, tables
 from tests.scheduler.core.validation import validate
 from tests.scheduler.making import make_config, make_node, make_role

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import MountRequest
-from pai_scheduler.job.validation import validate
+from pai_scheduler.job.validation import parse_job, validate
 
 
 def job(*targets: object, **mount: object) -> dict[str, object]:

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.job.parse import build_spec
 from pai_scheduler.job.spec import NotifyRequest, notify_of
-from pai_scheduler.job.validation import validate
+from pai_scheduler.job.validation import build_spec, validate
 from tests.scheduler.making import make_config
 
 

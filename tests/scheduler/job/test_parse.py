@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from pai_scheduler.job.json_text import loads_jsonc
-from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job, sound_part
 from pai_scheduler.job.spec import JobSpec, PortRequest, TaskRole
-from pai_scheduler.job.validation import validate
+from pai_scheduler.job.validation import InvalidJobError, config_of, parse_job, sound_part, validate
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "jobs"
 SMALLEST = {"jobName": "j", "image": "i", "taskRoles": [{"name": "r", "command": "true"}]}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from pai_scheduler.job import schema_errors
 from pai_scheduler.job.json_text import loads_jsonc
-from pai_scheduler.job.schema import matches_schema
+from pai_scheduler.job.validation import matches_schema
 from tests.scheduler.job.strategies import any_json, jobs, nearly_jobs
 from tests.scheduler.job.test_validate import FIXTURES
 from tests.scheduler.making import make_config

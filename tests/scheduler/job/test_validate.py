@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from pai_scheduler.i18n import LOCALES
 from pai_scheduler.job.json_text import loads_jsonc
-from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job
 from pai_scheduler.job.spec import JobSpec
-from pai_scheduler.job.validation import MAX_ERRORS, validate, warnings
+from pai_scheduler.job.validation import MAX_ERRORS, InvalidJobError, config_of, parse_job, validate, warnings
 from tests.scheduler.job.strategies import any_json, jobs, nearly_jobs
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "jobs"

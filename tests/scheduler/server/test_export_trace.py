@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.client.rest import Client
-from pai_scheduler.job.parse import parse_job
+from pai_scheduler.job.validation import parse_job
 from pai_scheduler.server.export_trace import Export
 from pai_scheduler.server.main import main
 from pai_scheduler.server.options import moment

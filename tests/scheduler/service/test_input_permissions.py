@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.job.parse import parse_job
+from pai_scheduler.job.validation import parse_job
 from pai_scheduler.principal import Principal
 from pai_scheduler.service.input_permissions import find_refused
 from pai_scheduler.storage.paths import StorageNames

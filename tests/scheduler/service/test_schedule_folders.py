@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.job.parse import build_spec, config_of
+from pai_scheduler.job.validation import build_spec, config_of
 from pai_scheduler.service.schedules import is_needed, uploaded_folder
 from pai_scheduler.storage.paths import StoragePath
 from tests.scheduler.making import make_config

@@ -7,8 +7,8 @@ import pytest
 from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.completion import stop_verdict
 from pai_scheduler.core.model import Attempt, Job, State, Task
-from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.job.validation import parse_job
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.service.ssh_authentication import choose, named, running
 from pai_scheduler.ssh.login import readings

@@ -14,8 +14,8 @@ from pai_scheduler.core.events import EndCause, Ended, Event, Started, StopReque
 from pai_scheduler.core.instructions import LaunchAttempt, Outcome, ReleaseAttempt
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.core.state_machine import Core
-from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.job.validation import parse_job
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.service.writer import Committed, Writer
 from pai_scheduler.ssh.keys import KeyPair

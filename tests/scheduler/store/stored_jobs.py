@@ -9,8 +9,8 @@ from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, JobEvent, Task
 from pai_scheduler.i18n import msg
-from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.job.validation import parse_job
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config
 

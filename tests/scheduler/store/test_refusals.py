@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import Submitted
 from pai_scheduler.core.state_machine import Core
-from pai_scheduler.job.parse import parse_job
+from pai_scheduler.job.validation import parse_job
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.service.writer import Writer
 from pai_scheduler.store.database import StoreError, Trouble, not_read, not_written

@@ -10,8 +10,8 @@ from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict
 from pai_scheduler.i18n import Message
-from pai_scheduler.job.parse import config_of, parse_job
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.job.validation import config_of, parse_job
 from pai_scheduler.store import rows, tables
 from tests.scheduler.job.strategies import jobs as job_configs
 from tests.scheduler.making import make_config
