@@ -26,10 +26,9 @@ from pai_scheduler.ssh.keys import JobKeys
 from pai_scheduler.storage.files import Files
 from pai_scheduler.store.store import Store, StoreError
 
-from .admission import Admission
+from .admission import Admission, JobDependencies
 from .context import ServiceContext
 from .current_cluster import CurrentCluster
-from .dependencies import JobDependencies
 from .event_stream import Changes, JobEvents
 from .health import DiskRoom, Health
 from .input_identity import JobIdentities, storage_uris
