@@ -80,9 +80,6 @@ class Clock:
         now = self()
         return ClockMark(self._boot, self._last // _MS, now)
 
-    def of_wall(self, moment: int) -> int:
-        """Return when the machine's clock told `moment` (ms), right if it was not set since.
-
-        Never later than now.
-        """
-        return self() - max(0, self._wall() // _MS - moment)
+    def wall(self) -> int:
+        """Return what the machine's clock says (ms)."""
+        return self._wall() // _MS

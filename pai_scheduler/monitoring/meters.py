@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from pai_scheduler import logging_config
@@ -12,6 +12,7 @@ from pai_scheduler.cluster.node import Node
 from pai_scheduler.core.events import Event
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, State, Task
+from pai_scheduler.core.state_machine import Core
 from pai_scheduler.engine.protocol import Engine
 
 from .monitor import Monitor
@@ -32,6 +33,21 @@ class CountsFailures(Protocol):
 
     @property
     def failures(self) -> int: ...  # noqa: D102
+
+
+class DurableCommit(Protocol):
+    """Commit as `Meters` reads it: `core` has the jobs that `outcome` has not; how long both took."""
+
+    @property
+    def outcome(self) -> Outcome: ...  # noqa: D102
+    @property
+    def events(self) -> Sequence[Event]: ...  # noqa: D102
+    @property
+    def core(self) -> Core: ...  # noqa: D102
+    @property
+    def handled_seconds(self) -> float: ...  # noqa: D102
+    @property
+    def commit_seconds(self) -> float: ...  # noqa: D102
 
 
 class Meters:
@@ -74,9 +90,11 @@ class Meters:
         """Count the GPUs that tasks hold, and all there are."""
         return sum(self._tally.gpus.values()), sum(len(node.gpus) for node in self._nodes.values())
 
-    def committed(self, outcome: Outcome, events: Iterable[Event], find: Callable[[str], Job | None]) -> None:
-        """Count what has just become durable; `find` finds a job that `outcome` does not have."""
-        self.monitor.committed(outcome, events, find)
+    def committed(self, committed: DurableCommit) -> None:
+        """Count what has just become durable."""
+        outcome, find = committed.outcome, committed.core.jobs.get
+        self.monitor.committed(outcome, committed.events, find)
+        self.monitor.wrote(len(committed.events), committed.handled_seconds, committed.commit_seconds)
         if logging_config.JOB_EVENTS.isEnabledFor(logging.DEBUG):
             for entry in outcome.job_events:
                 logging_config.log_job_event(entry, outcome.jobs.get(entry.job_id) or find(entry.job_id))

@@ -133,8 +133,9 @@ class EngineEvents:
                     self._meters.note_nodes(self._cluster.nodes)
                     self._writer.report(NodesChanged(self._clock(), self._cluster.nodes))
                 else:
-                    # an engine tells times by the machine's clock
-                    self._writer.report(replace(event, time=self._clock.of_wall(event.time)))
+                    # an engine tells times by the machine's clock: so long ago it was by ours too
+                    age = max(0, self._clock.wall() - event.time)
+                    self._writer.report(replace(event, time=self._clock() - age))
         except Exception:
             _log.critical("the engine tells no more what happens; start the scheduler again", exc_info=True)
             raise
@@ -232,6 +233,7 @@ class Service:
         self.monitor = self._meters.monitor
         self._observers: list[CommitObserver] = [
             self._cluster,
+            self._meters,
             self._launcher,
             *([self._key_files] if self._key_files is not None else ()),
             self.job_events,
@@ -363,8 +365,6 @@ class Service:
             self._writer.core.learn(run.user, run.spec, run.ran_ms)
 
     def _committed(self, committed: Committed) -> None:
-        self._meters.committed(committed.outcome, committed.events, committed.core.jobs.get)
-        self._meters.monitor.wrote(len(committed.events), committed.handled_seconds, committed.commit_seconds)
         for observer in self._observers:
             observer.committed(committed)
         self._forget(committed.deleted)

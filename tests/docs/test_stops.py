@@ -21,7 +21,7 @@ LIMITS = {
 _PAGE = """
 ## One
 
-[`clock.py::Clock.of_wall`] asks [`clock.py::Clock._unknown`], then [`i18n.py::msg`].
+[`clock.py::Clock.wall`] asks [`clock.py::Clock._unknown`], then [`i18n.py::msg`].
 
 ### Part
 
@@ -44,7 +44,7 @@ def test_a_walk_keeps_its_limits(walk: str) -> None:
 
 def test_each_section_lists_what_it_and_its_parts_name_once() -> None:
     found = {name: [one.name for one in references] for name, references in sections(_PAGE).items()}
-    assert found == {"One": ["Clock.of_wall", "Clock._unknown", "msg", "counted"], "Part": ["msg", "counted"]}
+    assert found == {"One": ["Clock.wall", "Clock._unknown", "msg", "counted"], "Part": ["msg", "counted"]}
 
 
 def test_a_private_helper_is_read_at_the_stop_of_its_file() -> None:

@@ -90,15 +90,6 @@ def test_where_no_job_goes_on_the_machines_clock_is_believed(machine: Machine) -
     assert clock() == NOON
 
 
-def test_what_the_machines_clock_told_is_put_into_its_own_time(machine: Machine) -> None:
-    clock = machine.clock()
-    machine.is_set(HOUR)
-    told = machine.wall // MS
-    machine.passes(3000)
-    assert clock.of_wall(told) == pytest.approx(NOON, abs=31)
-    assert clock.of_wall(machine.wall // MS + 5) == clock()
-
-
 def test_the_real_clock_is_of_this_machine() -> None:
     clock = Clock()
     assert clock() == pytest.approx(time.time() * 1000, abs=60_000)

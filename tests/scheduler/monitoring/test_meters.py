@@ -16,6 +16,7 @@ from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.monitoring.meters import Meters
+from pai_scheduler.service.writer import Committed
 from tests.scheduler.core.world import World
 from tests.scheduler.making import make_node, make_spec
 
@@ -35,7 +36,7 @@ class Metered:
         outcome = Outcome()
         for event in events:
             self.core.handle(event, outcome)
-        self.meters.committed(outcome, events, self.core.jobs.get)
+        self.meters.committed(Committed(outcome, [], list(events), self.core, 0.0, 0.0))
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.meters.monitor.registry.get_sample_value(name, labels)

@@ -17,7 +17,7 @@ from pai_scheduler.i18n import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.service.current_cluster import CurrentCluster
 from pai_scheduler.service.service import EngineEvents
-from tests.scheduler.machine import HOUR, NOON, Machine
+from tests.scheduler.machine import HOUR, MS, NOON, Machine
 from tests.scheduler.making import make_node
 
 
@@ -69,6 +69,17 @@ async def test_what_becomes_of_a_task_is_told_in_the_schedulers_time(parts: Part
     event = Progress(TaskRef("j", 0, "main", 0), NOON + HOUR, msg("{x}", x=1))
     parts.told.put_nowait(event)
     assert (await parts.reported.get()).time == NOON
+
+
+async def test_what_the_machines_clock_told_is_as_long_ago_in_the_schedulers_time(parts: Parts) -> None:
+    parts.subject.start()
+    parts.machine.is_set(HOUR)
+    told = parts.machine.wall // MS
+    parts.machine.passes(3000)
+    parts.told.put_nowait(Progress(TaskRef("j", 0, "main", 0), told, msg("{x}", x=1)))
+    assert (await parts.reported.get()).time == pytest.approx(NOON, abs=31)
+    parts.told.put_nowait(Progress(TaskRef("j", 0, "main", 0), parts.machine.wall // MS + 5, msg("{x}", x=1)))
+    assert (await parts.reported.get()).time == parts.clock()
 
 
 async def test_an_engine_that_tells_no_more_is_noticed(
