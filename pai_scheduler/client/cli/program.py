@@ -88,8 +88,9 @@ INTERRUPTED, TERMINATED = 130, 143
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `pai`; return the exit code."""
     for stream in (sys.stdout, sys.stderr):
-        # a terminal that cannot show a character shows something else instead of nothing at all
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        # a terminal that cannot show a character shows something else instead of nothing at all; logs go
+        # past the text, and come in order with it
+        stream.reconfigure(errors="backslashreplace", write_through=True)  # type: ignore[union-attr]
     try:
         try:
             locale = terminal_locale()
