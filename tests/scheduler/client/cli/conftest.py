@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.testbed.scheduler import RunningScheduler, clean_environ
+from tests.testbed.warm import run_pai_text
 
 PAI = Path(sys.executable).parent / "pai"
 
@@ -34,13 +35,6 @@ def pai(scheduler: RunningScheduler) -> Callable[..., subprocess.CompletedProces
     """Run `pai` as alice."""
 
     def run(*words: str | Path, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [PAI, *words],
-            input=stdin,
-            env=environ_for(scheduler, **environ),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        return run_pai_text(words, environ_for(scheduler, **environ), stdin)
 
     return run

@@ -22,6 +22,7 @@ import pytest
 from tests.scheduler.client.cli.conftest import PAI, environ_for
 from tests.scheduler.conftest import run_job
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import run_pai
 
 BYTES = bytes(range(256)) * 12_000
 
@@ -39,13 +40,7 @@ class Pai:
         self.scheduler = scheduler
 
     def __call__(self, *words: str, stdin: bytes = b"", **environ: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            [PAI, *words],
-            input=stdin,
-            env=environ_for(self.scheduler, **environ),
-            capture_output=True,
-            timeout=60,
-        )
+        return run_pai(words, environ_for(self.scheduler, **environ), stdin)
 
     @contextmanager
     def at_terminal(self, *words: str) -> Iterator[Terminal]:

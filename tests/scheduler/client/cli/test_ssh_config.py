@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduler.client.cli.conftest import PAI, environ_for
+from tests.scheduler.client.cli.conftest import environ_for
 from tests.scheduler.conftest import run_job
 from tests.testbed.machine import apt_install
 from tests.testbed.ports import free_port
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import run_pai_text
 
 BYTES = os.urandom(3_000_000)
 
@@ -32,7 +33,7 @@ class Person:
 
     def pai(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         env = environ_for(self.scheduler, HOME=str(self.home), **environ)
-        return subprocess.run([PAI, *words], env=env, capture_output=True, text=True, timeout=60)
+        return run_pai_text(words, env)
 
     def run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run ssh and the like; `-F` stands in for ~/.ssh/config, which ssh looks for in the real home."""

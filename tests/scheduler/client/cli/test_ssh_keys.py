@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduler.client.cli.conftest import PAI, environ_for
+from tests.scheduler.client.cli.conftest import environ_for
 from tests.testbed.machine import apt_install
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import run_pai_text
 
 QUIET = ("-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
          "-o", "LogLevel=ERROR", "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes")  # fmt: skip
@@ -30,10 +31,7 @@ class Pai:
         self._scheduler, self.folder = scheduler, folder
 
     def __call__(self, *words: str, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-        env = environ_for(self._scheduler, **environ)
-        return subprocess.run(
-            [PAI, *words], cwd=self.folder, env=env, input=stdin, capture_output=True, text=True, timeout=60
-        )
+        return run_pai_text(words, environ_for(self._scheduler, **environ), stdin, self.folder)
 
     def shell(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(words, cwd=self.folder, capture_output=True, text=True, timeout=60)

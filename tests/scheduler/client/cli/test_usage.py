@@ -15,6 +15,7 @@ from pai_scheduler.client.cli.logs import sparkline, usage_table
 from pai_scheduler.client.rest import Client
 from pai_scheduler.monitoring.series import SERIES
 from tests.testbed.scheduler import RunningScheduler, clean_environ, hello_job
+from tests.testbed.warm import run_pai_text
 
 PAI = Path(sys.executable).parent / "pai"
 
@@ -86,7 +87,7 @@ Pai = Callable[..., "subprocess.CompletedProcess[str]"]
 def pai(scheduler: RunningScheduler) -> Pai:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         environ = clean_environ({"PAI_API_URL": scheduler.url, "PAI_TOKEN": "token-of-alice"})
-        return subprocess.run([PAI, *words], env=environ, capture_output=True, text=True, timeout=60)
+        return run_pai_text(words, environ)
 
     return run
 
