@@ -123,6 +123,23 @@ class Lab:
         await self.engine.launch(launch)
         return launch.task
 
+    async def start_gang(self, *tasks: str | Mapping[str, Any], **fields: Any) -> list[TaskRef]:
+        """Launch one gang, all tasks at once: each is a command, or what else it has of its own."""
+        job = new_job_id()
+        own = [{"command": task} if isinstance(task, str) else task for task in tasks]
+        launches = await self.prepare(
+            *(
+                self.make(task=make_task(index=index, job_id=job), **{"command": "true", **fields, **each})
+                for index, each in enumerate(own)
+            )
+        )
+        await asyncio.gather(*(self.engine.launch(launch) for launch in launches))
+        return [launch.task for launch in launches]
+
+    async def run_gang(self, *tasks: str | Mapping[str, Any], **fields: Any) -> list[tuple[TaskRef, Ended]]:
+        """Launch one gang and wait for the ends of all its tasks; as `start_gang`."""
+        return [(task, await self.ended(task)) for task in await self.start_gang(*tasks, **fields)]
+
     async def run(self, command: str, **fields: Any) -> tuple[TaskRef, Ended]:
         """Launch a gang of one task and wait for its end."""
         task = await self.start(command, **fields)

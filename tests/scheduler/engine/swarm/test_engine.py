@@ -11,13 +11,13 @@ import pytest
 from pai_scheduler.cluster.shared_folders import SharedMount
 from pai_scheduler.engine.protocol import EndCause
 from pai_scheduler.engine.swarm.engine import SwarmEngine
-from tests.scheduler.engine.conformance import EngineConformance, Reopen
+from tests.scheduler.engine.conformance import Reopen, ServiceConformance, TaskConformance
 from tests.scheduler.engine.lab import Lab, make_task
 from tests.scheduler.engine.swarm.gangs import ASKED, OpenSwarm
 
 
-class TestSwarmEngine(EngineConformance):
-    """The conformance suite."""
+class OnSwarm:
+    """What the conformance suite asks for."""
 
     @pytest.fixture
     def reopen(self, open_swarm: OpenSwarm) -> Reopen:
@@ -30,6 +30,16 @@ class TestSwarmEngine(EngineConformance):
     @pytest.fixture
     def image(self, debian_image: str) -> str:
         return debian_image
+
+
+class TestSwarmEngine(OnSwarm, ServiceConformance):
+    """What the service is promised goes through the Swarm, the agents and the copies of logs."""
+
+
+# (on each node the agent runs tasks with the Docker engine: docker/test_engine.py holds it to the same)
+@pytest.mark.long
+class TestTasksOfASwarm(OnSwarm, TaskConformance):
+    """What is promised of tasks where they run."""
 
 
 @pytest.fixture
