@@ -70,10 +70,15 @@ async def test_a_daemon_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytes
 # a daemon of one's own, to be ended and started again
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "live-restore"])
-def daemon(request: pytest.FixtureRequest, docker_host: str, tmp_path: Path) -> Iterator[Daemon]:
+@pytest.fixture(scope="module", params=["plain"])
+def daemon(
+    request: pytest.FixtureRequest, docker_host: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Daemon]:
+    """Run one for all the tests: who ends it starts it again. Where it is asked for, with live-restore."""
     del docker_host  # only where Docker can be had at all
-    own = Daemon(tmp_path / "root", socket_folder(), own_network=True, live_restore=request.param)
+    live_restore = request.param == "live-restore"
+    root = tmp_path_factory.mktemp("daemon") / "root"
+    own = Daemon(root, socket_folder(), own_network=True, live_restore=live_restore)
 
     def start() -> str:
         own.start()
@@ -84,8 +89,13 @@ def daemon(request: pytest.FixtureRequest, docker_host: str, tmp_path: Path) -> 
     own.remove()
 
 
+#: What becomes of containers while their daemon is not there differs.
+both_kinds = pytest.mark.parametrize("daemon", ["plain", "live-restore"], indirect=True, scope="module")
+
+
 @pytest.fixture
 async def lab(daemon: Daemon, tmp_path: Path) -> AsyncIterator[Lab]:
+    await asyncio.to_thread(daemon.start)  # (runs, unless the test before has failed)
     engine = DockerEngine(tmp_path / "data", DockerSettings(host=daemon.host))
     await engine.start()
     lab = await Lab.over(engine, "local/tiny")
@@ -121,6 +131,7 @@ async def test_a_daemon_that_has_closed_its_store_counts_as_one_that_does_not_an
         await answered(refuse, 1)
 
 
+@both_kinds
 async def test_a_crash_of_the_daemon_is_survived(lab: Lab, daemon: Daemon) -> None:
     task = await lab.start(LIVES)
     await lab.printed(task, "ready")
@@ -137,6 +148,7 @@ async def test_a_crash_of_the_daemon_is_survived(lab: Lab, daemon: Daemon) -> No
     assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 3)
 
 
+@both_kinds
 async def test_a_task_that_ended_with_the_whole_machine_is_lost(lab: Lab, daemon: Daemon) -> None:
     task = await lab.start(LIVES)
     await lab.printed(task, "ready")
@@ -198,7 +210,6 @@ async def test_a_daemon_that_hangs_is_noticed_and_what_was_asked_of_it_happens_o
     assert lab.output(launch.task) == "once\n"
 
 
-@pytest.mark.parametrize("daemon", [False], ids=["plain"], indirect=True)
 @pytest.mark.usefixtures("quick_pulse")
 async def test_calls_that_a_hanging_daemon_comes_to_when_they_were_given_up_start_nothing_twice(
     lab: Lab, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
@@ -225,7 +236,6 @@ async def test_calls_that_a_hanging_daemon_comes_to_when_they_were_given_up_star
     assert [type(event) for event in lab.told(running)] == [Started]
 
 
-@pytest.mark.parametrize("daemon", [False], ids=["plain"], indirect=True)
 @pytest.mark.usefixtures("quick_pulse")
 async def test_what_a_call_made_that_was_given_up_is_removed_after_the_break(
     lab: Lab, daemon: Daemon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -16,7 +16,7 @@ from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.docker.context import EngineContext, KillMark
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.settings import DockerSettings
-from pai_scheduler.engine.protocol import EndCause, Ended, Notice, Progress, Started
+from pai_scheduler.engine.protocol import EndCause, Ended, NodesChanged, Notice, Progress, Started
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.engine.conformance import FOREVER, EngineConformance, Reopen
 from tests.scheduler.engine.lab import Lab, eventually, make_gang, make_task
@@ -58,23 +58,23 @@ async def test_a_task_was_killed_also_when_the_clock_is_set_back_between_the_kil
 # limits
 
 
-async def test_a_task_over_its_memory_limit_ends_as_out_of_memory(docker_lab: Lab) -> None:
-    _, ended = await docker_lab.run("python3 -c 'x = bytearray(400 << 20)'", memory_mb=100)
-    assert (ended.cause, ended.exit_code) == (EndCause.OOM, 137)
-
-
-async def test_a_child_over_the_memory_limit_makes_its_failing_parent_out_of_memory(docker_lab: Lab) -> None:
-    command = "python3 -c 'x = bytearray(400 << 20)' || { echo lost a worker; exit 1; }"
-    _, ended = await docker_lab.run(command, memory_mb=100)
-    assert (ended.cause, ended.exit_code) == (EndCause.OOM, 1)
+async def test_a_task_over_its_memory_limit_ends_as_out_of_memory_with_its_child_too(docker_lab: Lab) -> None:
+    hog = "python3 -c 'x = bytearray(400 << 20)'"
+    (_, itself), (_, parent) = await docker_lab.run_gang(
+        hog, f"{hog} || {{ echo lost a worker; exit 1; }}", memory_mb=100
+    )
+    assert (itself.cause, itself.exit_code) == (EndCause.OOM, 137)
+    assert (parent.cause, parent.exit_code) == (EndCause.OOM, 1)
 
 
 async def test_a_process_killed_for_memory_is_noticed_while_the_task_goes_on_and_at_its_end(
     docker_lab: Lab,
 ) -> None:
     hog = "python3 -c 'x = bytearray(400 << 20)'"
-    goes_on = await docker_lab.start(f"{hog}; exec sleep 100000", memory_mb=100)
-    at_its_end, ended = await docker_lab.run(f"{hog} || true", memory_mb=100)
+    goes_on, at_its_end = await docker_lab.start_gang(
+        f"{hog}; exec sleep 100000", f"{hog} || true", memory_mb=100
+    )
+    ended = await docker_lab.ended(at_its_end)
     assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 0)
     await eventually(lambda: bool(docker_lab.noticed(goes_on)), "that a process was killed is noticed")
     for task in (goes_on, at_its_end):
@@ -84,9 +84,12 @@ async def test_a_process_killed_for_memory_is_noticed_while_the_task_goes_on_and
     assert docker_lab.events.index(docker_lab.noticed(at_its_end)[0]) < docker_lab.events.index(ended)
 
 
-async def test_the_limits_asked_for_are_those_inside(docker_lab: Lab) -> None:
-    task, _ = await docker_lab.run(
-        """python3 - <<'END'
+async def test_a_container_has_what_was_asked_for_and_no_more_rights_than_docker_gives_by_default(
+    docker_lab: Lab, docker: aiodocker.Docker
+) -> None:
+    (task,) = await docker_lab.start_gang(
+        {
+            "command": """python3 - <<'END'
 from pathlib import Path
 def read(*names):
     for name in names:
@@ -98,12 +101,37 @@ print(int(read("cpu/cpu.cfs_quota_us", "cpu.max")) // 1000)
 import os
 disk = os.statvfs("/dev/shm")
 print(disk.f_blocks * disk.f_frsize >> 20)
-END""",
+END
+echo $NVIDIA_VISIBLE_DEVICES
+grep NoNewPrivs /proc/self/status
+exec sleep 100000""",
+            "env": {"NVIDIA_VISIBLE_DEVICES": "0,1"},
+        },
         memory_mb=150,
         shm_mb=32,
         cpus=1,
     )
-    assert docker_lab.output(task).split() == ["150", "4096", "100", "32"]
+    await docker_lab.printed(task, "NoNewPrivs")
+    # (no GPU was asked for: whatever a variable says, the container sees no real one)
+    assert docker_lab.output(task).split() == ["150", "4096", "100", "32", "void", "NoNewPrivs:", "1"]
+    found = await inspect(docker, task)
+    host = found["HostConfig"]
+    assert host["Privileged"] is False
+    assert not host["CapAdd"]
+    assert not host["Binds"]
+    assert not host["PortBindings"]
+    assert host["NetworkMode"] == f"pai-{task.job_id}-{task.attempt}"
+    assert host["RestartPolicy"]["Name"] == "no"
+    # whose it is
+    keys = ("user", "job-name", "job-id", "attempt", "role", "index")
+    assert {key: found["Config"]["Labels"][f"pai.{key}"] for key in keys} == {
+        "user": "alice",
+        "job-name": "a-job",
+        "job-id": task.job_id,
+        "attempt": "0",
+        "role": task.role,
+        "index": "0",
+    }
 
 
 async def test_a_task_that_forks_without_end_is_stopped_by_its_process_limit(docker_lab: Lab) -> None:
@@ -126,11 +154,6 @@ except OSError as error:
     assert docker_lab.output(task) == "True Resource temporarily unavailable\n"
 
 
-async def test_a_declared_node_may_have_more_cpus_than_the_machine(docker_lab: Lab) -> None:
-    _, ended = await docker_lab.run("true", cpus=1000)
-    assert ended.exit_code == 0
-
-
 async def test_a_disk_that_cannot_be_limited_here_after_all_is_not_limited(
     open_docker: OpenDocker, debian_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,42 +166,6 @@ async def test_a_disk_that_cannot_be_limited_here_after_all_is_not_limited(
 
 
 # what a container may do
-
-
-async def test_a_container_has_no_more_rights_than_docker_gives_by_default(
-    docker_lab: Lab, docker: aiodocker.Docker
-) -> None:
-    task = await docker_lab.start("grep -E '^(NoNewPrivs|CapEff)' /proc/self/status; exec sleep 100000")
-    await docker_lab.printed(task, "NoNewPrivs")
-    found = (await inspect(docker, task))["HostConfig"]
-    assert "NoNewPrivs:\t1" in docker_lab.output(task)
-    assert found["Privileged"] is False
-    assert not found["CapAdd"]
-    assert not found["Binds"]
-    assert not found["PortBindings"]
-    assert found["NetworkMode"] == f"pai-{task.job_id}-{task.attempt}"
-    assert found["RestartPolicy"]["Name"] == "no"
-
-
-async def test_a_container_says_whose_it_is(docker_lab: Lab, docker: aiodocker.Docker) -> None:
-    task = await docker_lab.start("exec sleep 100000", task=make_task("work~er", 3))
-    await docker_lab.started(task)
-    labels = (await inspect(docker, task))["Config"]["Labels"]
-    assert {
-        key: labels[f"pai.{key}"] for key in ("user", "job-name", "job-id", "attempt", "role", "index")
-    } == {
-        "user": "alice",
-        "job-name": "a-job",
-        "job-id": task.job_id,
-        "attempt": "0",
-        "role": "work~er",
-        "index": "3",
-    }
-
-
-async def test_a_simulated_or_missing_gpu_shows_a_container_no_real_one(docker_lab: Lab) -> None:
-    task, _ = await docker_lab.run("echo $NVIDIA_VISIBLE_DEVICES", env={"NVIDIA_VISIBLE_DEVICES": "0,1"})
-    assert docker_lab.output(task) == "void\n"
 
 
 async def test_the_working_folder_is_the_one_that_is_named_and_anybody_may_write_in_it(
@@ -195,33 +182,41 @@ async def test_the_working_folder_is_the_one_that_is_named_and_anybody_may_write
 # what goes wrong
 
 
-async def test_an_image_that_no_image_can_be_called_is_refused_in_one_sentence(docker_lab: Lab) -> None:
-    _, ended = await docker_lab.run("true", image="../../containers/json?x")
-    assert ended.cause is EndCause.REFUSED
-    assert str(ended.reason) == "../../containers/json?x is not a name an image can have."
+async def test_what_cannot_be_started_is_said_in_one_sentence(docker_lab: Lab) -> None:
+    ends = await docker_lab.run_gang(
+        {"image": "../../containers/json?x"},
+        "#" * 2**17,
+        {"env": {"LONG": "#" * 2**18}},
+        {"image": "127.0.0.1:1/no/registry:here"},
+    )
+    no_name, long_command, long_variable, no_registry = (ended for _, ended in ends)
+    for refused in (no_name, long_command, long_variable):
+        assert refused.cause is EndCause.REFUSED
+    assert str(no_name.reason) == "../../containers/json?x is not a name an image can have."
+    assert str(long_command.reason) == "The command is 128 KiB long; Linux allows no more than 127."
+    assert str(long_variable.reason).startswith("The environment variable LONG is 256 KiB long;")
+    assert (no_registry.cause, no_registry.exit_code) == (EndCause.LAUNCH_FAILED, None)
+    assert str(no_registry.reason).startswith("The image 127.0.0.1:1/no/registry:here could not be pulled.")
 
 
-async def test_an_image_that_cannot_be_pulled_ends_the_task_with_the_reason(docker_lab: Lab) -> None:
-    _, ended = await docker_lab.run("true", image="127.0.0.1:1/no/registry:here")
-    assert (ended.cause, ended.exit_code) == (EndCause.LAUNCH_FAILED, None)
-    assert str(ended.reason).startswith("The image 127.0.0.1:1/no/registry:here could not be pulled.")
-
-
-async def test_a_command_longer_than_linux_allows_is_refused_in_one_sentence(docker_lab: Lab) -> None:
-    _, ended = await docker_lab.run("#" * 2**17)
-    assert ended.cause is EndCause.REFUSED
-    assert str(ended.reason) == "The command is 128 KiB long; Linux allows no more than 127."
-
-
-async def test_a_variable_longer_than_linux_allows_is_refused_by_its_name(docker_lab: Lab) -> None:
-    _, ended = await docker_lab.run("true", env={"LONG": "#" * 2**18})
-    assert ended.cause is EndCause.REFUSED
-    assert str(ended.reason).startswith("The environment variable LONG is 256 KiB long;")
-
-
-async def test_the_longest_command_that_linux_allows_runs(docker_lab: Lab) -> None:
-    _, ended = await docker_lab.run("exit 3".ljust(127 * 1024))
-    assert ended.exit_code == 3
+async def test_what_is_unusual_runs_as_ever(docker_lab: Lab) -> None:
+    (_, longest), (_, code_255), (task, wants_more) = await docker_lab.run_gang(
+        # (as long as Linux allows)
+        "exit 3".ljust(127 * 1024),
+        "exit 255",
+        # (a declared node may have more CPUs than the machine)
+        {"command": "true", "cpus": 1000},
+    )
+    assert longest.exit_code == 3
+    assert (code_255.cause, code_255.exit_code) == (EndCause.EXITED, 255)
+    assert wants_more.exit_code == 0
+    kinds = [
+        type(event)
+        for event in docker_lab.events
+        if not isinstance(event, Progress | NodesChanged) and event.task == task
+    ]
+    assert kinds == [Started, Ended]
+    assert docker_lab.told(task)[0].time <= docker_lab.told(task)[1].time
 
 
 async def test_an_image_without_a_shell_is_named_as_the_reason(
@@ -256,11 +251,6 @@ async def test_another_schedulers_container_of_the_same_name_is_left_alone(
         assert (await inspect(docker, task))["State"]["Running"]
     finally:
         await theirs.delete(force=True)
-
-
-async def test_exit_code_255_of_the_command_itself_is_an_ordinary_end(docker_lab: Lab) -> None:
-    _, ended = await docker_lab.run("exit 255")
-    assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 255)
 
 
 # what is left
@@ -363,13 +353,6 @@ async def test_a_kill_while_the_image_is_pulled_ends_the_task_at_once(docker_lab
     ended = await docker_lab.ended(task)
     silent.close()
     assert (ended.cause, ended.exit_code) == (EndCause.KILLED, None)
-
-
-async def test_events_come_in_order_and_only_once(docker_lab: Lab) -> None:
-    task, _ = await docker_lab.run("true")
-    kinds = [type(event) for event in docker_lab.events if not isinstance(event, Progress)]
-    assert kinds == [Started, Ended]
-    assert docker_lab.told(task)[0].time <= docker_lab.told(task)[1].time
 
 
 async def inspect(docker: aiodocker.Docker, task: TaskRef) -> dict[str, Any]:

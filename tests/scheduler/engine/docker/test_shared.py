@@ -44,30 +44,33 @@ async def test_what_may_only_be_read_refuses_writes_of_root_and_of_others(
 ) -> None:
     await make_image(docker, "local/not-root", f"FROM {debian_image}\nUSER 1234\n")
     command = "cat /data/sets/mnist; touch /data/sets/x || rm -f /data/sets/mnist || echo kept"
-    for image in (debian_image, "local/not-root"):
-        task, _ = await docker_lab.run(command, image=image, shared=(sets,))
+    *tasks, mounts = await docker_lab.start_gang(
+        {"command": command},
+        {"command": command, "image": "local/not-root"},
+        # root cannot make it writable
+        "mount -o remount,rw /data/sets; touch /data/sets/x || echo kept",
+        shared=(sets,),
+    )
+    for task in tasks:
+        await docker_lab.ended(task)
         assert docker_lab.output(task, "stdout") == "numbers\nkept\n"
         assert "Read-only file system" in docker_lab.output(task)
+    await docker_lab.ended(mounts)
+    assert docker_lab.output(mounts, "stdout") == "kept\n"
     assert [file.name for file in Path(sets.source).iterdir()] == ["mnist"]
 
 
-async def test_root_in_a_container_cannot_make_it_writable(docker_lab: Lab, sets: SharedMount) -> None:
-    command = "mount -o remount,rw /data/sets; touch /data/sets/x || echo kept"
-    task, _ = await docker_lab.run(command, shared=(sets,))
-    assert docker_lab.output(task, "stdout") == "kept\n"
-
-
-async def test_who_may_write_leaves_files_for_the_others(docker_lab: Lab, sets: SharedMount) -> None:
+async def test_who_may_write_leaves_files_for_others_and_who_is_given_nothing_sees_none(
+    docker_lab: Lab, sets: SharedMount
+) -> None:
     writing = replace(sets, read_only=False)
     await docker_lab.run("echo new > /data/sets/new", user="alice", shared=(writing,))
-    task, _ = await docker_lab.run("cat /data/sets/new", user="bob", shared=(sets,))
-    assert docker_lab.output(task) == "new\n"
-
-
-async def test_a_task_that_is_given_nothing_sees_nothing(docker_lab: Lab, sets: SharedMount) -> None:
-    await docker_lab.run("true", shared=(sets,))
-    task, _ = await docker_lab.run("ls -A /data || echo nothing")
-    assert docker_lab.output(task, "stdout") == "nothing\n"
+    (reads, _), (without, _) = await docker_lab.run_gang(
+        {"command": "cat /data/sets/new", "user": "bob", "shared": (sets,)},
+        "ls -A /data || echo nothing",
+    )
+    assert docker_lab.output(reads) == "new\n"
+    assert docker_lab.output(without, "stdout") == "nothing\n"
 
 
 @pytest.fixture
