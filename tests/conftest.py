@@ -6,9 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # what is imported by tests and asserts for them explains itself too; before anything imports it
-pytest.register_assert_rewrite(
-    "tests.faults.drill", "tests.scheduler.engine.conformance", "tests.scheduler.engine.lab"
-)
+pytest.register_assert_rewrite("tests.faults.drill")
 
 pytest_plugins = ["tests.testbed.fixtures", "tests.testbed.guard", "tests.testbed.sorting"]
 

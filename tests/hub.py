@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 import httpx
 
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.homes import remove_homes
-from tests.testbed.ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 GPU_LAB = REPOSITORY / "hub_config" / "examples" / "gpu-lab.yaml"

@@ -129,6 +129,9 @@ def test_what_a_person_installs_needs_no_extra() -> None:
 def test_the_scheduler_needs_its_extra_and_no_jupyterhub() -> None:
     modules = {module for module in graph().modules if within(module, PACKAGES)}
     modules.remove(SERVING)
+    testing = {module for module in modules if within(module, ["pai_scheduler.testing"])}
+    assert not_covered(testing, "testing") == []
+    modules -= testing
     service = [module for module in modules if not within(module, OF_THE_HUB)]
     # loaded when it is asked for, and its absence is told
     optional = [

@@ -33,9 +33,9 @@ from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.server import engines
 from pai_scheduler.server import main as scheduler_main
 from pai_scheduler.server.engines import authority
+from pai_scheduler.testing.ports import free_ports
 from tests.scheduler.making import make_config, make_role
 from tests.testbed.agents import END_ALL, StandInEngine, node_name
-from tests.testbed.ports import free_ports
 from tests.testbed.scheduler import RunningScheduler
 
 _CLIENTS = 16

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import httpx
 
+from pai_scheduler.testing.ports import free_port
 from tests.benchmarks.transfer import make_file
-from tests.testbed.ports import free_port
 from tests.testbed.scheduler import RunningScheduler
 
 _PAUSE = 0.01

@@ -22,8 +22,8 @@ import aiodocker
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.ssh.runtime.container.build import build
-from tests.scheduler.engine.lab import Lab
-from tests.scheduler.engine.ssh_tasks import with_ssh
+from pai_scheduler.testing.lab import Lab
+from pai_scheduler.testing.ssh_tasks import with_ssh
 from tests.testbed.docker import docker_host
 from tests.testbed.images import debian_image
 

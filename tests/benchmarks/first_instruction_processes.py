@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx
 
 from pai_scheduler.engine.process.engine import ProcessEngine
-from tests.scheduler.engine.lab import Lab
+from pai_scheduler.testing.lab import Lab
 from tests.testbed.machine import CannotError
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

@@ -21,8 +21,8 @@ from types import MappingProxyType
 import httpx
 from playwright.async_api import CDPSession, Page, async_playwright
 
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.browser import CHROMIUM_FLAGS, chromium_path
-from tests.testbed.ports import free_port
 from tests.testbed.scheduler import clean_environ
 
 #: ms from an input to its result

@@ -32,10 +32,10 @@ import httpx
 import yaml
 
 from hub_config.images.build import Recipe, build
+from pai_scheduler.testing.ports import free_port
 from tests.hub import REPOSITORY, Hub
 from tests.testbed.docker import bridge_address, docker_host
 from tests.testbed.images import debian_image
-from tests.testbed.ports import free_port
 from tests.testbed.scheduler import clean_environ
 
 from .rows import Against, Goal, Row, UnavailableError

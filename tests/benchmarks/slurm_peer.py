@@ -20,9 +20,9 @@ from typing import Any, Self
 
 import psutil
 
+from pai_scheduler.testing.ports import free_ports
 from tests.benchmarks.submit_load import http_request
 from tests.testbed.machine import CannotError
-from tests.testbed.ports import free_ports
 
 _PROGRAMS = ("slurmctld", "slurmd", "slurmrestd", "munged", "scontrol")
 _START_SECONDS = 30.0

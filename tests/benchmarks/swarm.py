@@ -36,7 +36,7 @@ from pai_scheduler.engine.swarm.protocol import Open
 from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from pai_scheduler.server.engines import tunnel_servers
 from pai_scheduler.ssh.runtime.container.build import build as build_runtime
-from tests.scheduler.engine.lab import Lab, make_gang, make_task
+from pai_scheduler.testing.lab import Lab, make_gang, make_task
 from tests.testbed.docker import docker_host, private_daemon, use
 from tests.testbed.images import debian_image
 from tests.testbed.swarm import Swarm, swarm

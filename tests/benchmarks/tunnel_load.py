@@ -35,8 +35,8 @@ import psutil
 
 from pai_scheduler.engine.swarm.tunnel import AGENT_NAME, scheduler_tls
 from pai_scheduler.server.engines import authority
+from pai_scheduler.testing.ports import free_ports
 from tests.testbed.agents import node_address
-from tests.testbed.ports import free_ports
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
 _PAUSE = 0.01

@@ -14,8 +14,8 @@ import pytest
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.own_packages import OwnPackages
+from pai_scheduler.testing.ports import free_port
 from tests.docs.reader import Reader
-from tests.testbed.ports import free_port
 from tests.testbed.scheduler import RunningScheduler, clean_environ
 from tests.testbed.warm import WarmProcess, WarmScheduler, run_jupyterlab
 

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 from docker import DockerClient
 
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.docker import client
 from tests.testbed.machine import apt_install
-from tests.testbed.ports import free_port
 from tests.testbed.scheduler import RunningScheduler
 
 #: Seconds; generous: this machine may be busy.

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 
 from .ssh_house import LINES, PATIENCE, PORT, House, eventually, run, web_job
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.scheduler.engine.lab import processes_running
+from pai_scheduler.testing.lab import processes_running
 from tests.testbed.disk import mount_disk, unmount
 from tests.testbed.fixtures import provide
 from tests.testbed.postgres import with_passfile

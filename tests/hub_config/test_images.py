@@ -13,7 +13,7 @@ from hub_config.images import build as builder
 from hub_config.images.build import Recipe, build, pip_settings
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.image_build import LABEL, BuildError
-from tests.scheduler.engine.lab import PATIENCE, Lab
+from pai_scheduler.testing.lab import PATIENCE, Lab
 from tests.testbed.docker import client
 
 #: What a notebook server says about itself, in one line.

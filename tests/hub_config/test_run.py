@@ -11,8 +11,8 @@ import pytest
 from hub_config.leftovers import end_leftovers
 from hub_config.run import _public_url, _welcome, main, parse_settings
 from hub_config.settings import Settings, port_is_free
+from pai_scheduler.testing.ports import free_port
 from tests.hub import REPOSITORY, use_own_ports
-from tests.testbed.ports import free_port
 
 ANY = "0.0.0.0"  # noqa: S104 - written down, not listened at
 

@@ -23,8 +23,8 @@ import pytest
 import yaml
 
 from hub_config.node import node_folder
+from pai_scheduler.testing.ports import free_port
 from tests.hub import PASSWORD, PATIENCE, REPOSITORY, wait_for, xsrf
-from tests.testbed.ports import free_port
 
 SYSTEMD = REPOSITORY / "hub_config" / "systemd"
 UNITS = ("pai-proxy", "pai-scheduler", "pai-hub")

@@ -26,8 +26,8 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler, stream_request_body
 from traitlets.config import Config
 
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.browser import CHROMIUM_FLAGS
-from tests.testbed.ports import free_port
 from tests.testbed.warm import WarmProcess, WarmScheduler, run_jupyterlab
 
 OWN_TOKEN = "the-users-own-token"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pai_scheduler.testing.ports import free_ports
 from tests.testbed.hadoop import java, provide_hadoop, write_settings
 from tests.testbed.machine import CannotError, say
-from tests.testbed.ports import free_ports
 
 _NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.scheduler import clean_environ
 
 CONFIG = '''

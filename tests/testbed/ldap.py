@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 import trustme
 
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.machine import CannotError, apt_install
-from tests.testbed.ports import free_port
 
 BASE = "dc=example,dc=org"
 USER_DN, GROUP_DN = f"uid={{username}},ou=people,{BASE}", f"cn={{group}},ou=groups,{BASE}"

@@ -15,7 +15,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 
 
 @dataclass

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.machine import CannotError, apt_install, say
-from tests.testbed.ports import free_port
 
 _START_SECONDS = 60
 #: a machine that dies takes the tests with it: nobody waits for the disk

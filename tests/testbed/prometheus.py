@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import yaml
 
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.machine import CannotError, apt_install
-from tests.testbed.ports import free_port
 
 
 class Prometheus:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection
 from pathlib import Path
 
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.machine import CannotError, apt_install
-from tests.testbed.ports import free_port
 
 _START_SECONDS = 30
 _CONFIG = """\

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import asyncssh
 
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.machine import CannotError, apt_install, as_root
-from tests.testbed.ports import free_port
 
 _CONFIG = """
 ListenAddress 127.0.0.1:{port}

@@ -15,8 +15,8 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.machine import CannotError, apt_install
-from tests.testbed.ports import free_port
 
 EXAMPLE = Path(__file__).parents[2] / "hub_config" / "examples" / "nginx.conf"
 _START_SECONDS = 30

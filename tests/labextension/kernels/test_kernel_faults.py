@@ -14,9 +14,9 @@ import pytest
 
 from pai_scheduler.client.rest import Client
 from pai_scheduler.engine.cgroups import Cgroups
+from pai_scheduler.testing.ports import free_port
 from tests.labextension.kernels.conftest import P100, PATIENCE, TOKEN, StartServer, running, stop_all
 from tests.testbed.notebook import connected
-from tests.testbed.ports import free_port
 from tests.testbed.warm import WarmProcess, WarmScheduler, run_jupyterlab
 
 #: Prints a line a second: a computation that takes its time.

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.labextension.widgets.peer import Peer, running_peer
+from pai_scheduler.testing.scheduler import FakeScheduler
 
 
 @pytest.fixture
-async def peer() -> AsyncIterator[Peer]:
+async def peer() -> AsyncIterator[FakeScheduler]:
     """A scheduler on the network that does what the test says."""
-    async with running_peer() as peer:
+    async with FakeScheduler() as peer:
         yield peer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_labextension.widgets.attempts_view import history
 from pai_labextension.widgets.job_view import MOST_ROWS
 from pai_labextension.widgets.language import Language
-from tests.labextension.widgets.peer import job_of
+from pai_scheduler.testing.scheduler import job_of
 
 EN = Language("en")
 

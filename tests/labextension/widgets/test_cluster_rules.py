@@ -7,7 +7,7 @@ from typing import Any
 from pai_labextension.widgets.cluster_rules import maintenance, rules
 from pai_labextension.widgets.language import Language
 from pai_labextension.widgets.times import when
-from tests.labextension.widgets.peer import NODE
+from pai_scheduler.testing.scheduler import NODE
 
 EN, ZH = Language("en"), Language("zh_CN")
 PLAIN: Any = {

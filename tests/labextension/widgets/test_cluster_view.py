@@ -7,13 +7,13 @@ from typing import Any
 from pai_labextension.widgets import ClusterView
 from pai_labextension.widgets.cluster_view import node_state, totals
 from pai_labextension.widgets.language import Language
-from tests.labextension.widgets.peer import NODE, Peer
+from pai_scheduler.testing.scheduler import NODE, FakeScheduler
 from tests.labextension.widgets.waiting import until
 
 EN = Language("en")
 
 
-async def test_it_shows_what_is_free_and_follows_each_change(peer: Peer) -> None:
+async def test_it_shows_what_is_free_and_follows_each_change(peer: FakeScheduler) -> None:
     view = ClusterView(peer.client(), "en", gap=0)
     assert repr(view) == "ClusterView()"
     await until(lambda: "1 of 2 free" in view.totals.value)

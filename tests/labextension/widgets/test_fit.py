@@ -10,14 +10,14 @@ import pytest
 
 from pai_labextension.widgets.fit import MOST_LOOKS, ClusterSummary, FitChecker
 from pai_scheduler.rest.models import Validation
-from tests.labextension.widgets.peer import Peer
+from pai_scheduler.testing.scheduler import FakeScheduler
 from tests.labextension.widgets.waiting import turns, until
 
 
 class Typing:
     """A job that changes, and what is heard about it."""
 
-    def __init__(self, peer: Peer, refresh: float = 3600) -> None:
+    def __init__(self, peer: FakeScheduler, refresh: float = 3600) -> None:
         self.version, self.config = 0, {"jobName": "0"}
         self.clusters: list[ClusterSummary] = []
         self.answers: list[Validation] = []
@@ -44,21 +44,23 @@ class Typing:
 
 
 @pytest.fixture
-async def typing(peer: Peer) -> Any:
+async def typing(peer: FakeScheduler) -> Any:
     typing = Typing(peer)
     yield typing
     typing.task.cancel()
     await typing.client.close()
 
 
-async def test_the_first_look_needs_no_key(peer: Peer, typing: Typing) -> None:
+async def test_the_first_look_needs_no_key(peer: FakeScheduler, typing: Typing) -> None:
     await until(lambda: typing.answers)
     assert typing.answers == [peer.validation]
     assert set(typing.clusters[0].virtual_clusters) == {"default", "vision"}
     assert [node["name"] for node in typing.clusters[0].nodes] == ["node-a"]
 
 
-async def test_questions_never_overlap_and_old_answers_are_dropped(peer: Peer, typing: Typing) -> None:
+async def test_questions_never_overlap_and_old_answers_are_dropped(
+    peer: FakeScheduler, typing: Typing
+) -> None:
     peer.gate.clear()
     await until(lambda: peer.asked)
     for name in ("1", "2", "3"):
@@ -72,7 +74,7 @@ async def test_questions_never_overlap_and_old_answers_are_dropped(peer: Peer, t
     assert peer.most_asking == 1
 
 
-async def test_fit_is_checked_again_by_itself_but_not_for_ever(peer: Peer) -> None:
+async def test_fit_is_checked_again_by_itself_but_not_for_ever(peer: FakeScheduler) -> None:
     typing = Typing(peer, refresh=0)
     try:
         await until(lambda: len(typing.clusters) == MOST_LOOKS)
@@ -86,7 +88,7 @@ async def test_fit_is_checked_again_by_itself_but_not_for_ever(peer: Peer) -> No
 
 
 async def test_a_job_with_errors_is_not_asked_about_but_the_cluster_is_seen(
-    peer: Peer, typing: Typing
+    peer: FakeScheduler, typing: Typing
 ) -> None:
     await until(lambda: typing.answers)
     typing.type("")
@@ -95,14 +97,14 @@ async def test_a_job_with_errors_is_not_asked_about_but_the_cluster_is_seen(
 
 
 async def test_an_unreachable_scheduler_is_said_and_asked_again_with_the_next_key(
-    peer: Peer, typing: Typing
+    peer: FakeScheduler, typing: Typing
 ) -> None:
     await until(lambda: typing.answers)
-    await peer.down()
+    await peer.stop()
     typing.type("1")
     await until(lambda: typing.troubles)
     assert "does not answer" in typing.troubles[0]
-    await peer.up()
+    await peer.start()
     typing.type("2")
     await until(lambda: len(typing.answers) == 2)
     assert peer.asked[-1] == {"jobName": "2"}

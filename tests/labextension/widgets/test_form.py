@@ -13,8 +13,8 @@ from pai_labextension.widgets.form import FormView, unique_name
 from pai_labextension.widgets.json_edit import ABSENT
 from pai_labextension.widgets.model import JobModel, text_of
 from pai_scheduler.job.json_text import loads_jsonc
+from pai_scheduler.testing.scheduler import NODE
 from tests.labextension.widgets.making import form_view
-from tests.labextension.widgets.peer import NODE
 
 DOCUMENTS = sorted((Path(__file__).parents[2] / "fixtures" / "jobs").glob("*.json*"))
 JOB: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import Any, cast
 from pai_labextension.widgets.free import GpuCount, free_line, gpu_counts
 from pai_labextension.widgets.language import Language
 from pai_scheduler.rest.cluster import VirtualClusterInfo
-from tests.labextension.widgets.peer import NODE
+from pai_scheduler.testing.scheduler import NODE
 
 CLUSTER = cast(
     VirtualClusterInfo,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pai_labextension.widgets.job_end import JobEnd, end_of
-from tests.labextension.widgets.peer import job_of
+from pai_scheduler.testing.scheduler import job_of
 
 
 def test_an_end_is_the_name_of_the_state_and_knows_why() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pai_labextension.widgets import JobForm, NotSubmittedError
 from pai_labextension.widgets.background import NoEventLoopError
-from tests.labextension.widgets.peer import Peer, validation
+from pai_scheduler.testing.scheduler import FakeScheduler, validation
 from tests.labextension.widgets.waiting import turns, until
 
 JOB: dict[str, Any] = {
@@ -24,7 +24,7 @@ Make = Callable[..., JobForm]
 
 
 @pytest.fixture
-async def make(peer: Peer) -> Any:
+async def make(peer: FakeScheduler) -> Any:
     made: list[JobForm] = []
 
     def make(config: Any = JOB, locale: str = "en") -> JobForm:
@@ -95,14 +95,16 @@ async def test_what_is_added_is_asked_for_too_and_keeps_its_place(make: Make) ->
     assert form.problems.value == ""
 
 
-async def test_images_used_before_are_offered(peer: Peer, make: Make) -> None:
+async def test_images_used_before_are_offered(peer: FakeScheduler, make: Make) -> None:
     peer.add("before").config["image"] = "pytorch:2"
     form = make(None)
     await until(lambda: form.form.image.entry.options == ("pytorch:2",))
     assert form.form.image.entry.value == form.form.image.hint == ""
 
 
-async def test_where_images_are_not_used_an_empty_form_says_so_and_has_one(peer: Peer, make: Make) -> None:
+async def test_where_images_are_not_used_an_empty_form_says_so_and_has_one(
+    peer: FakeScheduler, make: Make
+) -> None:
     peer.engine = "process"
     form = make(None)
     await until(lambda: form.form.image.hint)
@@ -111,7 +113,7 @@ async def test_where_images_are_not_used_an_empty_form_says_so_and_has_one(peer:
     assert form.needed.value == "Still needed: command of task role 1"
 
 
-async def test_an_image_that_somebody_has_given_stays(peer: Peer, make: Make) -> None:
+async def test_an_image_that_somebody_has_given_stays(peer: FakeScheduler, make: Make) -> None:
     peer.engine = "process"
     form = make()
     await until(lambda: form.form.image.hint)
@@ -127,7 +129,7 @@ async def test_a_text_with_comments_is_a_job_too_and_one_that_does_not_parse_is_
         assert form.job
 
 
-async def test_it_says_what_is_free_and_whether_the_job_fits(peer: Peer, make: Make) -> None:
+async def test_it_says_what_is_free_and_whether_the_job_fits(peer: FakeScheduler, make: Make) -> None:
     peer.validation = validation("later", "2 × P100 <wanted>.", borrows=True)
     form = make()
     await until(lambda: form.fit.value)
@@ -147,7 +149,7 @@ async def test_it_says_what_is_free_and_whether_the_job_fits(peer: Peer, make: M
     assert peer.asked[-1]["extras"] == {"mine": 1, "priority": 70}
 
 
-async def test_it_says_when_the_job_would_start_and_where_at_once(peer: Peer, make: Make) -> None:
+async def test_it_says_when_the_job_would_start_and_where_at_once(peer: FakeScheduler, make: Make) -> None:
     peer.validation = validation("later", "None is free.", starts_within=1201, starts_now_in=["a&b", "c"])
     form = make()
     await until(lambda: form.fit.value)
@@ -155,19 +157,19 @@ async def test_it_says_when_the_job_would_start_and_where_at_once(peer: Peer, ma
     assert "It would start now in virtual cluster a&amp;b, c." in form.fit.value
 
 
-async def test_an_unreachable_scheduler_is_said_and_writing_goes_on(peer: Peer, make: Make) -> None:
-    await peer.down()
+async def test_an_unreachable_scheduler_is_said_and_writing_goes_on(peer: FakeScheduler, make: Make) -> None:
+    await peer.stop()
     form = make()
     await until(lambda: "does not answer" in form.fit.value)
     form.form.field("image").entry.value = "c"
     assert form.job["image"] == "c"
-    await peer.up()
+    await peer.start()
     form.form.field("image").entry.value = "d"
     await until(lambda: "fits now" in form.fit.value)
 
 
 async def test_what_only_the_scheduler_finds_wrong_stands_beside_its_field_until_the_next_edit(
-    peer: Peer, make: Make
+    peer: FakeScheduler, make: Make
 ) -> None:
     peer.validation["errors"] = [
         {"path": "$.image", "message": "There is no such image."},
@@ -183,7 +185,7 @@ async def test_what_only_the_scheduler_finds_wrong_stands_beside_its_field_until
     assert not form.submit_button.disabled
 
 
-async def test_a_submitted_job_is_watched_beneath(peer: Peer, make: Make) -> None:
+async def test_a_submitted_job_is_watched_beneath(peer: FakeScheduler, make: Make) -> None:
     form = make()
     monitor = await form.submit()
     assert peer.submitted == [JOB]
@@ -194,7 +196,7 @@ async def test_a_submitted_job_is_watched_beneath(peer: Peer, make: Make) -> Non
     assert await asyncio.wait_for(monitor.wait(), 10) == "SUCCEEDED"
 
 
-async def test_two_clicks_submit_once(peer: Peer, make: Make) -> None:
+async def test_two_clicks_submit_once(peer: FakeScheduler, make: Make) -> None:
     peer.submit_gate.clear()
     form = make()
     form.submit_button.click()
@@ -212,7 +214,7 @@ async def test_two_clicks_submit_once(peer: Peer, make: Make) -> None:
     assert not form.submit_button.disabled
 
 
-async def test_a_refusal_stands_beside_the_field_and_loses_nothing(peer: Peer, make: Make) -> None:
+async def test_a_refusal_stands_beside_the_field_and_loses_nothing(peer: FakeScheduler, make: Make) -> None:
     peer.refusal = (409, "ConflictJobError", "You have a job demo already.", [])
     form = make()
     with pytest.raises(NotSubmittedError):
@@ -226,7 +228,7 @@ async def test_a_refusal_stands_beside_the_field_and_loses_nothing(peer: Peer, m
     await form.submit()
 
 
-async def test_a_form_that_is_not_filled_in_raises_what_is_missing(peer: Peer, make: Make) -> None:
+async def test_a_form_that_is_not_filled_in_raises_what_is_missing(peer: FakeScheduler, make: Make) -> None:
     empty = make(None)
     with pytest.raises(NotSubmittedError, match=r"Still needed: .*[Cc]ommand"):
         await empty.submit()
@@ -239,7 +241,7 @@ async def test_a_form_that_is_not_filled_in_raises_what_is_missing(peer: Peer, m
     assert peer.submitted == []
 
 
-async def test_a_job_that_was_submitted_is_not_submitted_again(peer: Peer, make: Make) -> None:
+async def test_a_job_that_was_submitted_is_not_submitted_again(peer: FakeScheduler, make: Make) -> None:
     form = make()
     await form.submit()
     with pytest.raises(NotSubmittedError, match="demo is submitted already"):
@@ -247,7 +249,7 @@ async def test_a_job_that_was_submitted_is_not_submitted_again(peer: Peer, make:
     assert peer.submitted == [JOB]
 
 
-async def test_every_error_of_a_refusal_stands_beside_its_field(peer: Peer, make: Make) -> None:
+async def test_every_error_of_a_refusal_stands_beside_its_field(peer: FakeScheduler, make: Make) -> None:
     errors: Any = [
         {"path": "$.image", "message": "No such image."},
         {"path": "$.taskRoles[0].command", "message": "Too long."},
@@ -260,14 +262,16 @@ async def test_every_error_of_a_refusal_stands_beside_its_field(peer: Peer, make
     assert "Too long." in form.form.roles.boxes[0].field("command").problem
 
 
-async def test_when_nobody_answers_the_same_job_can_be_submitted_again(peer: Peer, make: Make) -> None:
+async def test_when_nobody_answers_the_same_job_can_be_submitted_again(
+    peer: FakeScheduler, make: Make
+) -> None:
     form = make()
-    await peer.down()
+    await peer.stop()
     with pytest.raises(NotSubmittedError):
         await form.submit()
     assert "not known whether" in form.outcome.value
     assert not form.submit_button.disabled
-    await peer.up()
+    await peer.start()
     await form.submit()
 
 
@@ -292,7 +296,7 @@ async def test_two_variables_of_one_name_keep_the_job_from_being_submitted(make:
     assert not form.submit_button.disabled
 
 
-async def test_closing_ends_everything_in_the_background(peer: Peer, make: Make) -> None:
+async def test_closing_ends_everything_in_the_background(peer: FakeScheduler, make: Make) -> None:
     form = make()
     monitor = await form.submit()
     await until(lambda: monitor.state)

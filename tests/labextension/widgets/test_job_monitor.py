@@ -13,14 +13,14 @@ from pai_labextension.widgets.background import NoEventLoopError
 from pai_labextension.widgets.job_monitor import MonitorClosedError, last_lines
 from pai_labextension.widgets.watch import Pace
 from pai_scheduler.client.rest import ApiError
-from tests.labextension.widgets.peer import Peer
+from pai_scheduler.testing.scheduler import FakeScheduler
 from tests.labextension.widgets.waiting import until
 
 PACE = Pace(gap=0, first_retry=0.01, longest_retry=0.05, poll=3600)
 
 
 @pytest.fixture
-async def watch(peer: Peer) -> Any:
+async def watch(peer: FakeScheduler) -> Any:
     made: list[JobMonitor] = []
 
     def make(name: str, locale: str = "en", user: str | None = None) -> JobMonitor:
@@ -40,7 +40,7 @@ def visible(widget: Any) -> bool:
     return widget.layout.display != "none"
 
 
-async def test_a_job_is_followed_from_waiting_to_its_end(peer: Peer, watch: Watch) -> None:
+async def test_a_job_is_followed_from_waiting_to_its_end(peer: FakeScheduler, watch: Watch) -> None:
     job = peer.add("demo")
     monitor = watch("demo")
     await until(lambda: "2 × P100 wanted" in monitor.head.value)
@@ -59,7 +59,7 @@ async def test_a_job_is_followed_from_waiting_to_its_end(peer: Peer, watch: Watc
 
 
 async def test_ports_are_links_for_the_owner_of_the_job_only(
-    peer: Peer, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    peer: FakeScheduler, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/alice/")
     peer.add("demo").state = "RUNNING"
@@ -70,7 +70,7 @@ async def test_ports_are_links_for_the_owner_of_the_job_only(
     assert "<a " not in theirs.tasks.value
 
 
-async def test_another_task_or_stream_is_another_log(peer: Peer, watch: Watch) -> None:
+async def test_another_task_or_stream_is_another_log(peer: FakeScheduler, watch: Watch) -> None:
     job = peer.add("demo")
     job.state = "RUNNING"
     job.write("worker", 0, b"zero")
@@ -85,7 +85,7 @@ async def test_another_task_or_stream_is_another_log(peer: Peer, watch: Watch) -
 
 
 async def test_a_new_attempt_is_followed_by_itself_and_old_ones_stay_readable(
-    peer: Peer, watch: Watch
+    peer: FakeScheduler, watch: Watch
 ) -> None:
     job = peer.add("demo")
     job.state = "RUNNING"
@@ -106,7 +106,7 @@ async def test_a_new_attempt_is_followed_by_itself_and_old_ones_stay_readable(
 
 
 async def test_a_failure_is_explained_with_the_last_lines_of_the_task_that_decided(
-    peer: Peer, watch: Watch
+    peer: FakeScheduler, watch: Watch
 ) -> None:
     job = peer.add("demo")
     job.write("worker", 1, b"Traceback\nValueError: <bad>\n")
@@ -118,7 +118,7 @@ async def test_a_failure_is_explained_with_the_last_lines_of_the_task_that_decid
     assert monitor.logs.task.value == ("worker", 1)
 
 
-async def test_stop_asks_first(peer: Peer, watch: Watch) -> None:
+async def test_stop_asks_first(peer: FakeScheduler, watch: Watch) -> None:
     peer.add("demo").state = "RUNNING"
     monitor = watch("demo")
     await until(lambda: monitor.state == "RUNNING")
@@ -129,7 +129,7 @@ async def test_stop_asks_first(peer: Peer, watch: Watch) -> None:
     assert await asyncio.wait_for(monitor.wait(), 10) == "STOPPED"
 
 
-async def test_tasks_that_take_their_time_to_end_are_killed_now(peer: Peer, watch: Watch) -> None:
+async def test_tasks_that_take_their_time_to_end_are_killed_now(peer: FakeScheduler, watch: Watch) -> None:
     job = peer.add("train")
     job.state, job.lingers = "RUNNING", True
     monitor = watch("train")
@@ -144,26 +144,26 @@ async def test_tasks_that_take_their_time_to_end_are_killed_now(peer: Peer, watc
     assert not visible(monitor.kill_button)
 
 
-async def test_a_stop_that_does_not_arrive_is_said(peer: Peer, watch: Watch) -> None:
+async def test_a_stop_that_does_not_arrive_is_said(peer: FakeScheduler, watch: Watch) -> None:
     peer.add("demo").state = "RUNNING"
     monitor = watch("demo")
     await until(lambda: monitor.state == "RUNNING")
-    await peer.down()
+    await peer.stop()
     await monitor.stop()
     assert "Not stopped" in monitor.outcome.value
 
 
-async def test_a_restart_of_the_scheduler_is_said_and_survived(peer: Peer, watch: Watch) -> None:
+async def test_a_restart_of_the_scheduler_is_said_and_survived(peer: FakeScheduler, watch: Watch) -> None:
     job = peer.add("demo")
     job.state = "RUNNING"
     job.write("worker", 0, b"one\n")
     monitor = watch("demo")
     await until(lambda: monitor.logs.view.text == "one\n")
-    await peer.down()
+    await peer.stop()
     await until(lambda: "does not answer" in monitor.trouble.value)
     job.write("worker", 0, b"two\n")
     job.happen("done", state="SUCCEEDED")
-    await peer.up()
+    await peer.start()
     assert await asyncio.wait_for(monitor.wait(), 10) == "SUCCEEDED"
     await until(lambda: monitor.logs.view.text == "one\ntwo\n")
     assert not visible(monitor.trouble)
@@ -176,7 +176,7 @@ async def test_a_job_that_is_not_there_is_said(watch: Watch) -> None:
     assert "nowhere cannot be shown" in monitor.head.value
 
 
-async def test_closing_ends_its_tasks_and_wakes_who_waits(peer: Peer, watch: Watch) -> None:
+async def test_closing_ends_its_tasks_and_wakes_who_waits(peer: FakeScheduler, watch: Watch) -> None:
     peer.add("demo")
     before = asyncio.all_tasks()
     monitor = watch("demo")
@@ -191,7 +191,7 @@ async def test_closing_ends_its_tasks_and_wakes_who_waits(peer: Peer, watch: Wat
 
 
 async def test_a_fault_of_ours_is_shown_and_wakes_who_waits(
-    peer: Peer, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    peer: FakeScheduler, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     peer.add("demo")
     monkeypatch.setattr(attempts_view, "history", lambda *_: dict[str, str]()["fault"])
@@ -202,7 +202,7 @@ async def test_a_fault_of_ours_is_shown_and_wakes_who_waits(
 
 
 async def test_an_answer_that_does_not_fit_is_shown_and_asked_again(
-    peer: Peer, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    peer: FakeScheduler, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(type(peer.add("demo")), "attempts", lambda _self: [{}])
@@ -211,7 +211,7 @@ async def test_an_answer_that_does_not_fit_is_shown_and_asked_again(
     await until(lambda: monitor.state == "WAITING" and not monitor.trouble.value)
 
 
-async def test_it_speaks_chinese(peer: Peer, watch: Watch) -> None:
+async def test_it_speaks_chinese(peer: FakeScheduler, watch: Watch) -> None:
     peer.add("demo")
     monitor = watch("demo", "zh_CN")
     await until(lambda: "等待中" in monitor.head.value)
@@ -229,7 +229,7 @@ def test_the_last_lines_are_those_a_terminal_would_show() -> None:
     assert len(last_lines(output.encode()).split("\n")) == 8
 
 
-async def test_the_place_in_the_queue_moves_without_an_event(peer: Peer) -> None:
+async def test_the_place_in_the_queue_moves_without_an_event(peer: FakeScheduler) -> None:
     job = peer.add("demo")
     job.priority, job.queue_place = 70, 3
     pace = Pace(gap=0, first_retry=0.01, longest_retry=0.05, poll=3600, waiting=0.01)
@@ -244,7 +244,7 @@ async def test_the_place_in_the_queue_moves_without_an_event(peer: Peer) -> None
         await monitor.client.close()
 
 
-async def test_a_container_that_is_kept_says_until_when(peer: Peer, watch: Watch) -> None:
+async def test_a_container_that_is_kept_says_until_when(peer: FakeScheduler, watch: Watch) -> None:
     job = peer.add("demo")
     job.event_facts[1] = {"type": "held", "attempt": 0, "data": {"until": 1_700_000_000_000}}
     job.event_facts[2] = {"type": "held", "attempt": 0, "data": {"until": 1_700_009_000_000}}
@@ -256,7 +256,9 @@ async def test_a_container_that_is_kept_says_until_when(peer: Peer, watch: Watch
     assert times.when(1_700_000_000_000) in monitor.head.value, "the first one goes first"
 
 
-async def test_entering_a_task_does_not_replace_the_jobs_status_line(peer: Peer, watch: Watch) -> None:
+async def test_entering_a_task_does_not_replace_the_jobs_status_line(
+    peer: FakeScheduler, watch: Watch
+) -> None:
     job = peer.add("demo")
     job.event_facts[2] = {"type": "access", "attempt": 0, "data": {}}
     job.happen("fetching the image", state="RUNNING")
@@ -269,7 +271,7 @@ async def test_entering_a_task_does_not_replace_the_jobs_status_line(peer: Peer,
     assert "fetching the image" in monitor.activity.value
 
 
-async def test_earlier_attempts_are_told(peer: Peer, watch: Watch) -> None:
+async def test_earlier_attempts_are_told(peer: FakeScheduler, watch: Watch) -> None:
     job = peer.add("demo")
     job.attempt_facts[0] = {"state": "STOPPED", "exitCode": -7120, "reason": "Preempted."}
     monitor = watch("demo")
@@ -280,7 +282,7 @@ async def test_earlier_attempts_are_told(peer: Peer, watch: Watch) -> None:
     assert visible(monitor.history)
 
 
-async def test_what_the_chosen_task_uses_is_drawn_of_any_attempt(peer: Peer, watch: Watch) -> None:
+async def test_what_the_chosen_task_uses_is_drawn_of_any_attempt(peer: FakeScheduler, watch: Watch) -> None:
     job = peer.add("demo")
     job.attempt, job.state = 1, "RUNNING"
     job.usage[1, "worker", 0] = {"memoryMB": [(1000, 11.0)]}
@@ -295,7 +297,7 @@ async def test_what_the_chosen_task_uses_is_drawn_of_any_attempt(peer: Peer, wat
     await until(lambda: "13 MB now" in monitor.usage.charts.value)
 
 
-async def test_its_end_and_a_tasks_log_are_values(peer: Peer, watch: Watch) -> None:
+async def test_its_end_and_a_tasks_log_are_values(peer: FakeScheduler, watch: Watch) -> None:
     job = peer.add("demo")
     job.write("worker", 1, "grüß\n".encode())
     monitor = watch("demo")
@@ -307,7 +309,7 @@ async def test_its_end_and_a_tasks_log_are_values(peer: Peer, watch: Watch) -> N
     assert await asyncio.to_thread(lambda: monitor.log("worker", 1, last=1)) == "\n"
 
 
-async def test_a_plain_terminal_shows_the_job_and_no_style_sheet(peer: Peer, watch: Watch) -> None:
+async def test_a_plain_terminal_shows_the_job_and_no_style_sheet(peer: FakeScheduler, watch: Watch) -> None:
     monitor = watch("demo")
     assert repr(monitor) == "JobMonitor('demo', state=None)"
     peer.add("demo")

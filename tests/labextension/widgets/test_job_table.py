@@ -9,21 +9,21 @@ import pytest
 from pai_labextension.widgets import JobTable
 from pai_labextension.widgets.job_table import markup
 from pai_labextension.widgets.language import Language
-from tests.labextension.widgets.peer import Peer, job_of
+from pai_scheduler.testing.scheduler import FakeScheduler, job_of
 from tests.labextension.widgets.waiting import until
 
 CREATED = 1_700_000_000_000
 
 
 @pytest.fixture
-async def table(peer: Peer) -> AsyncIterator[JobTable]:
+async def table(peer: FakeScheduler) -> AsyncIterator[JobTable]:
     shown = JobTable(client=peer.client(), locale="en", gap=0)
     yield shown
     shown.close()
     await shown.client.close()
 
 
-async def test_a_change_in_the_cluster_is_a_change_of_the_table(peer: Peer, table: JobTable) -> None:
+async def test_a_change_in_the_cluster_is_a_change_of_the_table(peer: FakeScheduler, table: JobTable) -> None:
     await until(lambda: "There are no jobs." in table.table.value)
     job = peer.add("<demo>")
     peer.change()
@@ -35,15 +35,17 @@ async def test_a_change_in_the_cluster_is_a_change_of_the_table(peer: Peer, tabl
     assert [job["state"] for job in table.jobs] == ["RUNNING"]
 
 
-async def test_a_scheduler_that_is_away_is_told_until_it_is_back(peer: Peer, table: JobTable) -> None:
+async def test_a_scheduler_that_is_away_is_told_until_it_is_back(
+    peer: FakeScheduler, table: JobTable
+) -> None:
     await until(lambda: "There are no jobs." in table.table.value)
-    await peer.down()
+    await peer.stop()
     await until(lambda: table.trouble.layout.display is None)
-    await peer.up()
+    await peer.start()
     await until(lambda: table.trouble.layout.display == "none")
 
 
-async def test_a_plain_terminal_shows_the_table_of_the_command(peer: Peer, table: JobTable) -> None:
+async def test_a_plain_terminal_shows_the_table_of_the_command(peer: FakeScheduler, table: JobTable) -> None:
     peer.add("demo")
     peer.change()
     await until(lambda: "demo" in table.table.value)

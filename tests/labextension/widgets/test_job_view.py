@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_labextension.widgets import job_view
 from pai_labextension.widgets.language import Language
-from tests.labextension.widgets.peer import job_of
+from pai_scheduler.testing.scheduler import job_of
 
 EN = Language("en")
 

@@ -10,7 +10,7 @@ import pytest
 from pai_labextension.widgets import log_follow
 from pai_labextension.widgets.log_follow import LogChoice, follow_log
 from pai_scheduler.client.rest import Client
-from tests.labextension.widgets.peer import Peer
+from pai_scheduler.testing.scheduler import FakeScheduler
 from tests.labextension.widgets.waiting import until
 
 LIVE = LogChoice("worker", 0, "all", 0, live=True)
@@ -41,7 +41,7 @@ class Reader:
 
 
 @pytest.fixture
-async def read(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> Any:
+async def read(peer: FakeScheduler, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(log_follow, "FIRST_RETRY", 0.01)
     made: list[Reader] = []
 
@@ -56,7 +56,7 @@ async def read(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> Any:
         await reader.client.close()
 
 
-async def test_what_is_written_is_read_until_the_task_has_ended(peer: Peer, read: Any) -> None:
+async def test_what_is_written_is_read_until_the_task_has_ended(peer: FakeScheduler, read: Any) -> None:
     job = peer.add("demo")
     job.write("worker", 0, b"one\n")
     reader = read()
@@ -67,27 +67,27 @@ async def test_what_is_written_is_read_until_the_task_has_ended(peer: Peer, read
     await asyncio.wait_for(reader.task, 10)
 
 
-async def test_only_the_last_megabyte_is_read(peer: Peer, read: Any) -> None:
+async def test_only_the_last_megabyte_is_read(peer: FakeScheduler, read: Any) -> None:
     peer.add("demo").write("worker", 0, b"x" * 1_500_000 + b"end")
     reader = read()
     await until(lambda: reader.text.endswith(b"end"))
     assert len(reader.text) == 1_000_000
 
 
-async def test_after_a_restart_nothing_is_missing_and_nothing_twice(peer: Peer, read: Any) -> None:
+async def test_after_a_restart_nothing_is_missing_and_nothing_twice(peer: FakeScheduler, read: Any) -> None:
     job = peer.add("demo")
     job.write("worker", 0, b"one\n")
     reader = read()
     await until(lambda: reader.text == b"one\n")
-    await peer.down()
+    await peer.stop()
     await until(lambda: any(reader.troubles))
     job.write("worker", 0, b"two\n")
-    await peer.up()
+    await peer.start()
     await until(lambda: reader.text == b"one\ntwo\n")
     assert reader.troubles[-1] is None
 
 
-async def test_an_earlier_attempt_is_read_once(peer: Peer, read: Any) -> None:
+async def test_an_earlier_attempt_is_read_once(peer: FakeScheduler, read: Any) -> None:
     peer.add("demo").write("worker", 0, b"old", "stderr")
     reader = read(LogChoice("worker", 0, "stderr", 0, live=False))
     await asyncio.wait_for(reader.task, 10)

@@ -9,7 +9,7 @@ import pytest
 from pai_labextension.widgets.job_view import head
 from pai_labextension.widgets.language import Language
 from pai_labextension.widgets.times import PLACE, clock, when, with_time
-from tests.labextension.widgets.peer import job_of
+from pai_scheduler.testing.scheduler import job_of
 
 SOME = 1_700_000_000_000
 

@@ -10,7 +10,7 @@ from pai_labextension.widgets.background import Background
 from pai_labextension.widgets.language import Language
 from pai_labextension.widgets.usage_panel import MOST_POINTS, UsageChoice, UsagePanel
 from pai_scheduler.client.rest import Client
-from tests.labextension.widgets.peer import Peer
+from pai_scheduler.testing.scheduler import FakeScheduler
 from tests.labextension.widgets.waiting import turns, until
 
 RUNNING = UsageChoice("alice", "worker", 0, 0, alive=True)
@@ -18,7 +18,7 @@ ENDED = UsageChoice("alice", "worker", 0, 0, alive=False)
 
 
 @pytest.fixture
-async def client(peer: Peer) -> AsyncIterator[Client]:
+async def client(peer: FakeScheduler) -> AsyncIterator[Client]:
     client = peer.client()
     yield client
     await client.close()
@@ -36,7 +36,7 @@ def visible(panel: UsagePanel) -> bool:
 
 
 async def test_charts_grow_while_the_task_runs_and_only_what_is_new_is_asked_for(
-    peer: Peer, panel: UsagePanel
+    peer: FakeScheduler, panel: UsagePanel
 ) -> None:
     points = [(1000, 10.0)]
     peer.add("demo").usage[0, "worker", 0] = {"memoryMB": points, "cpuPercent": []}
@@ -51,7 +51,7 @@ async def test_charts_grow_while_the_task_runs_and_only_what_is_new_is_asked_for
 
 
 async def test_after_the_end_of_the_task_it_is_asked_once_more_and_no_more(
-    peer: Peer, panel: UsagePanel
+    peer: FakeScheduler, panel: UsagePanel
 ) -> None:
     points = [(1000, 10.0)]
     peer.add("demo").usage[0, "worker", 0] = {"memoryMB": points}
@@ -65,7 +65,7 @@ async def test_after_the_end_of_the_task_it_is_asked_once_more_and_no_more(
     assert len(peer.usage_asked) == count
 
 
-async def test_each_attempt_has_its_own_usage_chart(peer: Peer, panel: UsagePanel) -> None:
+async def test_each_attempt_has_its_own_usage_chart(peer: FakeScheduler, panel: UsagePanel) -> None:
     job = peer.add("demo")
     job.usage[1, "worker", 0] = {"memoryMB": [(9000, 90.0)]}
     job.usage[0, "worker", 0] = {"memoryMB": [(1000, 10.0)]}
@@ -75,7 +75,7 @@ async def test_each_attempt_has_its_own_usage_chart(peer: Peer, panel: UsagePane
     await until(lambda: "10 MB now, 10 MB at most" in panel.charts.value)
 
 
-async def test_a_task_of_which_nothing_is_known_shows_nothing(peer: Peer, panel: UsagePanel) -> None:
+async def test_a_task_of_which_nothing_is_known_shows_nothing(peer: FakeScheduler, panel: UsagePanel) -> None:
     peer.add("demo")
     panel.choose(ENDED)
     await until(lambda: peer.usage_asked)
@@ -83,18 +83,18 @@ async def test_a_task_of_which_nothing_is_known_shows_nothing(peer: Peer, panel:
     assert not visible(panel)
 
 
-async def test_a_restart_of_the_scheduler_is_survived(peer: Peer, panel: UsagePanel) -> None:
+async def test_a_restart_of_the_scheduler_is_survived(peer: FakeScheduler, panel: UsagePanel) -> None:
     points = [(1000, 10.0)]
     peer.add("demo").usage[0, "worker", 0] = {"memoryMB": points}
     panel.choose(RUNNING)
     await until(lambda: "10 MB now" in panel.charts.value)
-    await peer.down()
+    await peer.stop()
     points.append((2000, 30.0))
-    await peer.up()
+    await peer.start()
     await until(lambda: "30 MB now" in panel.charts.value)
 
 
-async def test_very_many_points_are_asked_for_anew(peer: Peer, panel: UsagePanel) -> None:
+async def test_very_many_points_are_asked_for_anew(peer: FakeScheduler, panel: UsagePanel) -> None:
     points = [(1000 * n, 10.0) for n in range(1, MOST_POINTS + 2)]
     peer.add("demo").usage[0, "worker", 0] = {"memoryMB": points}
     panel.choose(RUNNING)

@@ -10,7 +10,7 @@ import pytest
 from pai_labextension.widgets.watch import JobWatch, Pace
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.rest.models import AttemptInfo, JobDetail
-from tests.labextension.widgets.peer import Peer
+from pai_scheduler.testing.scheduler import FakeScheduler
 from tests.labextension.widgets.waiting import until
 
 #: Events alone must tell: nothing is looked at twice in the time a test has.
@@ -40,7 +40,7 @@ class Seen:
 
 
 @pytest.fixture
-async def watching(peer: Peer) -> Any:
+async def watching(peer: FakeScheduler) -> Any:
     made: list[Seen] = []
 
     def watch(name: str, pace: Pace = PACE) -> Seen:
@@ -54,7 +54,7 @@ async def watching(peer: Peer) -> Any:
         await seen.client.close()
 
 
-async def test_it_watches_until_the_last_task_has_been_stopped(peer: Peer, watching: Any) -> None:
+async def test_it_watches_until_the_last_task_has_been_stopped(peer: FakeScheduler, watching: Any) -> None:
     job = peer.add("demo")
     seen = watching("demo")
     await until(lambda: seen.states)
@@ -67,7 +67,9 @@ async def test_it_watches_until_the_last_task_has_been_stopped(peer: Peer, watch
     assert seen.states[-1] == "STOPPED"
 
 
-async def test_each_event_brings_a_look_and_the_end_ends_the_watch(peer: Peer, watching: Any) -> None:
+async def test_each_event_brings_a_look_and_the_end_ends_the_watch(
+    peer: FakeScheduler, watching: Any
+) -> None:
     job = peer.add("demo")
     seen = watching("demo")
     await until(lambda: seen.states)
@@ -79,14 +81,14 @@ async def test_each_event_brings_a_look_and_the_end_ends_the_watch(peer: Peer, w
     assert "it runs" in seen.events
 
 
-async def test_after_a_break_it_goes_on_with_the_next_event(peer: Peer, watching: Any) -> None:
+async def test_after_a_break_it_goes_on_with_the_next_event(peer: FakeScheduler, watching: Any) -> None:
     job = peer.add("demo")
     seen = watching("demo")
     job.happen("first")
     await until(lambda: seen.events == ["first"])
-    await peer.down()
+    await peer.stop()
     job.happen("second", state="RUNNING")
-    await peer.up()
+    await peer.start()
     await until(lambda: seen.events == ["first", "second"])
     await until(lambda: seen.states[-1] == "RUNNING")
     job.happen("third", state="STOPPED")
@@ -94,20 +96,20 @@ async def test_after_a_break_it_goes_on_with_the_next_event(peer: Peer, watching
     assert seen.events.count("first") == seen.events.count("second") == 1
 
 
-async def test_trouble_is_told_and_taken_back(peer: Peer, watching: Any) -> None:
+async def test_trouble_is_told_and_taken_back(peer: FakeScheduler, watching: Any) -> None:
     job = peer.add("demo")
-    await peer.down()
+    await peer.stop()
     seen = watching("demo")
     await until(lambda: any(seen.troubles))
     assert "does not answer" in str(seen.troubles[0])
-    await peer.up()
+    await peer.start()
     await until(lambda: seen.states)
     assert seen.troubles[-1] is None
     job.happen("done", state="SUCCEEDED")
     await asyncio.wait_for(seen.task, 10)
 
 
-async def test_without_events_it_looks_by_itself(peer: Peer, watching: Any) -> None:
+async def test_without_events_it_looks_by_itself(peer: FakeScheduler, watching: Any) -> None:
     job = peer.add("demo")
     seen = watching("demo", Pace(gap=0, first_retry=0.01, longest_retry=0.05, poll=0.01))
     await until(lambda: seen.states)

@@ -12,7 +12,7 @@ import pytest
 
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.loopback_proxy import _splice
-from tests.scheduler.engine.lab import Lab
+from pai_scheduler.testing.lab import Lab, make_code
 
 
 @pytest.fixture
@@ -71,13 +71,4 @@ async def walled_lab(
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
     """Return code as it is kept for a job: nobody may write to it."""
-    code = tmp_path / "my code"
-    (code / "deep" / "er").mkdir(parents=True)
-    (code / "empty").mkdir()
-    (code / "deep" / "er" / "data").write_text("data\n")
-    (code / "run.sh").write_text("#!/bin/sh\necho run\n")
-    (code / "deep" / "er" / "data").chmod(0o444)
-    (code / "run.sh").chmod(0o555)
-    for folder in (code, code / "deep", code / "deep" / "er", code / "empty"):
-        folder.chmod(0o555)
-    return code
+    return make_code(tmp_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 from pai_scheduler.engine.fencing import LeasedEngine
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import Engine
-from tests.scheduler.engine.lab import Lab, make_gang
+from pai_scheduler.testing.lab import Lab, make_gang
 
 
 async def test_nothing_is_changed_before_it_is_certain_that_we_lead(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.hardware import disk_space, free_disk_gb, taken_port, this_machine
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 
 
 def test_the_machine_has_a_name_processors_and_memory() -> None:

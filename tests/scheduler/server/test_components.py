@@ -18,10 +18,10 @@ from pai_scheduler.i18n import msg
 from pai_scheduler.server.components import database_url, looked_through, no_database, open_store
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
+from pai_scheduler.testing.ports import free_port
 from tests.scheduler.store.damage import overwrite
 from tests.scheduler.store.first_version import make_first_version
 from tests.scheduler.store.stored_jobs import add
-from tests.testbed.ports import free_port
 from tests.testbed.scheduler import PROGRAM, clean_environ
 
 

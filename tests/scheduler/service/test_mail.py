@@ -16,8 +16,8 @@ from pai_scheduler.i18n import msg
 from pai_scheduler.job.message_documents import message_document
 from pai_scheduler.service.mail import Mails, MailServer, mail_of
 from pai_scheduler.service.notifications import UndeliveredError
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.mail import open_mailbox
-from tests.testbed.ports import free_port
 
 ENDED = Announcement(
     "id1",

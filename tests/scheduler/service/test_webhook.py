@@ -20,7 +20,7 @@ from pai_scheduler.job.message_documents import message_document
 from pai_scheduler.service import webhook
 from pai_scheduler.service.notifications import UndeliveredError
 from pai_scheduler.service.webhook import Webhooks
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.receiver import Receiver, open_receiver
 
 SECRET = b"0123456789abcdef"

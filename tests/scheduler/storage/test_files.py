@@ -12,7 +12,7 @@ from pai_scheduler.principal import Principal
 from pai_scheduler.storage.files import SMALL, Files, home
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.paths import Problem, StorageError, StorageNames, StoragePath
-from tests.scheduler.storage.home import giving, refuses
+from pai_scheduler.testing.home import giving, refuses
 
 ALICE = Principal("alice", groups=("vision",))
 BOB = Principal("bob", groups=("audio",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.storage.paths import Problem, StorageNames, StoragePath
-from tests.scheduler.storage.home import refuses
+from pai_scheduler.testing.home import refuses
 
 HTTP = "http://127.0.0.1:8000/services/pai"
 NAMES = StorageNames([HTTP + "/", "file:///srv/the%20files", HTTP, ""])

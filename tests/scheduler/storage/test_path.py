@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
-from tests.scheduler.storage.home import refuses
+from pai_scheduler.testing.home import refuses
 
 
 @pytest.mark.parametrize(

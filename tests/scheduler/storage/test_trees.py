@@ -12,7 +12,7 @@ from pai_scheduler.job.spec import folder_name
 from pai_scheduler.principal import Principal
 from pai_scheduler.storage.files import Right, check, home, may, tree_of
 from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
-from tests.scheduler.storage.home import refuses
+from pai_scheduler.testing.home import refuses
 
 ALICE = Principal("alice", groups=("vision", "a/b"))
 ROOT = Principal("root", admin=True)

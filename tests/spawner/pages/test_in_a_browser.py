@@ -16,9 +16,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from pai_scheduler.engine.cgroups import Cgroups
+from pai_scheduler.testing.ports import free_port
 from tests.hub import ADMIN_PASSWORD, PASSWORD, REPOSITORY, Hub, wait_for
 from tests.testbed.browser import CHROMIUM_FLAGS
-from tests.testbed.ports import free_port
 
 #: Milliseconds that anything on a page may take, on a slow machine under load.
 PATIENCE = 60_000

@@ -17,7 +17,7 @@ from pai_scheduler.client.ssh.connection import (
     gateway_of,
 )
 from pai_scheduler.rest.models import SshGateway
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.scheduler import RunningScheduler
 
 TOKEN = "token-of-alice"

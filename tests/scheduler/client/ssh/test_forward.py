@@ -11,7 +11,7 @@ import pytest
 from pai_scheduler.client.ssh.connection import RemoteError, SharedConnection, UnreachableGatewayError
 from pai_scheduler.client.ssh.forward import keep_open, listening
 from pai_scheduler.i18n import Message
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.sshd import RunningSshd
 
 

@@ -12,7 +12,7 @@ from pai_scheduler.engine.agent import ingress as front_door_module
 from pai_scheduler.engine.agent.ingress import FrontDoor
 from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.engine.swarm.protocol import Caller
-from tests.testbed.ports import free_ports
+from pai_scheduler.testing.ports import free_ports
 
 #: Another address of loopback, in place of a bridge's.
 BRIDGE = "127.0.0.2"

@@ -12,8 +12,8 @@ from pai_scheduler.cluster.node import DiskSpace, NodeState
 from pai_scheduler.engine.agent.host import EngineHost, SessionError
 from pai_scheduler.engine.protocol import EngineError, NodesChanged
 from pai_scheduler.engine.swarm.protocol import Heard, Listen, Open, read_event
+from pai_scheduler.testing.lab import make_task
 from tests.scheduler.engine.agent.stand_in import Agent
-from tests.scheduler.engine.lab import make_task
 
 INSTANCE = "0123456789abcdef"
 

@@ -14,7 +14,7 @@ from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.swarm.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
 from pai_scheduler.engine.swarm.protocol import Open, Opened
 from pai_scheduler.engine.swarm.tunnel import scheduler_tls
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 
 from .small_agent import LAB
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.settings import DockerSettings
-from tests.scheduler.engine.lab import Lab, make_task
+from pai_scheduler.testing.lab import Lab, make_task
 
 
 async def main() -> None:

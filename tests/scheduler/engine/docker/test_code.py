@@ -12,8 +12,8 @@ from pai_scheduler.engine.docker import containers
 from pai_scheduler.engine.docker.containers import stream
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Mount
+from pai_scheduler.testing.lab import Lab
 from tests.scheduler.engine.docker.test_engine import inspect, make_image
-from tests.scheduler.engine.lab import Lab
 
 OpenDocker = Callable[..., Awaitable[DockerEngine]]
 

@@ -13,7 +13,7 @@ from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.engine.docker.containers import container_config, find_too_long, is_image_name
 from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import Launch
-from tests.scheduler.engine.lab import make_launch, make_task
+from pai_scheduler.testing.lab import make_launch, make_task
 
 LAUNCH = make_launch("true", task=make_task("worker", 1), node="node-a", image="local/debian:bookworm")
 PUBLISHED = DockerSettings(instance="i", publish_ssh="192.0.2.7")

@@ -11,7 +11,7 @@ import pytest
 
 from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.docker.usage import ContainerProcess, ContainerUse, UsageMeter, read_use
-from tests.scheduler.engine.lab import Lab
+from pai_scheduler.testing.lab import Lab
 
 _BUSY = "head -c 300000 /dev/urandom >/dev/null; echo ready; exec sleep 100000"
 

@@ -16,7 +16,7 @@ from pai_scheduler.engine.docker.client import DaemonUnreachableError, answered
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import EndCause, Ended, EngineError, NodesChanged, Started
-from tests.scheduler.engine.lab import PATIENCE, Lab, eventually, make_task
+from pai_scheduler.testing.lab import PATIENCE, Lab, eventually, make_task
 from tests.testbed.docker import Daemon, socket_folder
 from tests.testbed.fixtures import provide
 from tests.testbed.images import tiny_image

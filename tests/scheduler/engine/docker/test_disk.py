@@ -14,8 +14,8 @@ from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.volumes import storage_gb
 from pai_scheduler.engine.protocol import EndCause, Ended, Usage
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.testing.lab import PATIENCE, Lab
 from tests.scheduler.engine.docker.test_engine import make_image
-from tests.scheduler.engine.lab import PATIENCE, Lab
 
 OpenDocker = Callable[..., Awaitable[DockerEngine]]
 

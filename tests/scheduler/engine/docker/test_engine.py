@@ -18,8 +18,8 @@ from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import EndCause, Ended, NodesChanged, Notice, Progress, Started
 from pai_scheduler.job.task import TaskRef
-from tests.scheduler.engine.conformance import FOREVER, EngineConformance, Reopen
-from tests.scheduler.engine.lab import Lab, eventually, make_gang, make_task
+from pai_scheduler.testing.engine import FOREVER, EngineConformance, Reopen
+from pai_scheduler.testing.lab import Lab, eventually, make_gang, make_task
 
 OpenDocker = Callable[..., Awaitable[DockerEngine]]
 

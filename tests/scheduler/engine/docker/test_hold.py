@@ -14,8 +14,8 @@ import pytest
 from pai_scheduler.engine.docker.debug_hold import PIPE, HoldReport, Holds
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, Started
+from pai_scheduler.testing.lab import PATIENCE, Lab, make_task
 from tests.scheduler.engine.docker.test_engine import make_image
-from tests.scheduler.engine.lab import PATIENCE, Lab, make_task
 
 OpenDocker = Callable[..., Awaitable[DockerEngine]]
 

@@ -13,8 +13,8 @@ from docker.errors import APIError
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.volumes import PROBE, home_mount, home_volume, size_options
 from pai_scheduler.engine.protocol import EngineError, Started
+from pai_scheduler.testing.lab import PATIENCE, Lab, make_task
 from tests.scheduler.engine.docker.test_engine import make_image
-from tests.scheduler.engine.lab import PATIENCE, Lab, make_task
 from tests.testbed.docker import client
 from tests.testbed.homes import homes, remove_homes
 

@@ -18,7 +18,7 @@ from pai_scheduler.engine.docker.registries import (
     repository_of,
 )
 from pai_scheduler.engine.protocol import EndCause, Ended, RegistryLogin
-from tests.scheduler.engine.lab import Lab, new_job_id
+from pai_scheduler.testing.lab import Lab, new_job_id
 from tests.testbed.fixtures import REGISTRY_PASSWORDS
 from tests.testbed.images import tiny_image
 

@@ -13,7 +13,7 @@ import pytest
 from pai_scheduler.engine.docker.images import _Pull, _Wish
 from pai_scheduler.engine.protocol import EndCause, Progress
 from pai_scheduler.job.task import TaskRef
-from tests.scheduler.engine.lab import Lab, make_task, new_job_id
+from pai_scheduler.testing.lab import Lab, make_task, new_job_id
 
 
 @pytest.fixture

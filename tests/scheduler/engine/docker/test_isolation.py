@@ -6,7 +6,7 @@ import asyncio
 import shlex
 
 from pai_scheduler.engine.protocol import EndCause
-from tests.scheduler.engine.lab import Lab
+from pai_scheduler.testing.lab import Lab
 
 PROBE = """python3 - {targets} <<'END'
 import socket, sys

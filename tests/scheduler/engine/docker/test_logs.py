@@ -17,7 +17,7 @@ from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.logs import GAP, file_size
 from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import EndCause, Notice, Noticed
-from tests.scheduler.engine.lab import PATIENCE, Lab, eventually, make_gang, make_task
+from pai_scheduler.testing.lab import PATIENCE, Lab, eventually, make_gang, make_task
 
 #: Writes numbered lines on both streams, some of them longer than Docker takes in one piece.
 COUNT = r"""exec python3 -c "

@@ -12,8 +12,8 @@ import pytest
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.loopback_proxy import LoopbackProxy
 from pai_scheduler.engine.protocol import EngineError
-from tests.scheduler.engine.lab import Lab
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.lab import Lab
+from pai_scheduler.testing.ports import free_port
 
 #: Another address of loopback, on which a proxy to 127.0.0.1 can be tried without Docker.
 OUTSIDE = "127.0.0.2"

@@ -14,7 +14,7 @@ from pai_scheduler.engine.docker.containers import LABEL_INSTANCE, network_name
 from pai_scheduler.engine.docker.engine import DockerEngine, instance_mark
 from pai_scheduler.engine.docker.network import GangNetworks
 from pai_scheduler.engine.protocol import EngineError, Launch, Started
-from tests.scheduler.engine.lab import Lab, make_gang, make_task, new_job_id
+from pai_scheduler.testing.lab import Lab, make_gang, make_task, new_job_id
 
 #: Answers with its own host name on port 8000 until everybody has asked, then asks everybody itself.
 TALK = r"""

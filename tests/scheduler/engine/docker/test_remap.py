@@ -14,9 +14,9 @@ import pytest
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.settings import DockerSettings
 from pai_scheduler.engine.protocol import EndCause, Mount
+from pai_scheduler.testing.lab import Lab, make_task
+from pai_scheduler.testing.ssh_tasks import with_ssh
 from tests.scheduler.engine.docker.test_engine import inspect, make_image
-from tests.scheduler.engine.lab import Lab, make_task
-from tests.scheduler.engine.ssh_tasks import with_ssh
 from tests.testbed.docker import Daemon, client
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image

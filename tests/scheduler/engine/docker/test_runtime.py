@@ -15,9 +15,9 @@ from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.runtime import Runtime, has_its_own
 from pai_scheduler.engine.protocol import NoSshEndpointError
-from tests.scheduler.engine.conformance import FOREVER
-from tests.scheduler.engine.lab import Lab
-from tests.scheduler.engine.ssh_tasks import run_in, with_ssh
+from pai_scheduler.testing.engine import FOREVER
+from pai_scheduler.testing.lab import Lab
+from pai_scheduler.testing.ssh_tasks import run_in, with_ssh
 
 #: Says how many files there are, and how many of them are empty.
 COUNT = "find /volume -type f ! -name .complete | wc -l; test -x /volume/boot && echo boot; ls -A /volume"

@@ -15,8 +15,8 @@ from pai_scheduler.cluster.shared_folders import SharedMount
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.volumes import find_missing, shared_mount
 from pai_scheduler.engine.protocol import EndCause
+from pai_scheduler.testing.lab import Lab
 from tests.scheduler.engine.docker.test_engine import make_image
-from tests.scheduler.engine.lab import Lab
 
 OpenDocker = Callable[..., Awaitable[DockerEngine]]
 

@@ -17,9 +17,9 @@ from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, Launch, NoSshEndpointError
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys import KeyPair
-from tests.scheduler.engine.conformance import FOREVER
-from tests.scheduler.engine.lab import Lab, eventually, make_task, new_job_id
-from tests.scheduler.engine.ssh_tasks import KEYS, log_in, run_in, with_ssh
+from pai_scheduler.testing.engine import FOREVER
+from pai_scheduler.testing.lab import Lab, eventually, make_task, new_job_id
+from pai_scheduler.testing.ssh_tasks import KEYS, log_in, run_in, with_ssh
 from tests.testbed.homes import remove_homes
 
 #: (the image has no `pkill`)

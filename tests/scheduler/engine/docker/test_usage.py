@@ -12,7 +12,7 @@ from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.docker.task import gpus_of
 from pai_scheduler.engine.docker.usage import UsageMeter, containers_root, limits_storage, node_of
 from pai_scheduler.engine.hardware import GpuMeter, GpuUse
-from tests.scheduler.engine.lab import Lab
+from pai_scheduler.testing.lab import Lab
 
 
 async def test_the_gpus_of_a_task_are_measured_by_their_names(

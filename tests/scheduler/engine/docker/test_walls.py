@@ -13,7 +13,7 @@ import pytest
 
 from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.docker.network import bridge_name, build_walls
-from tests.scheduler.engine.lab import Lab
+from pai_scheduler.testing.lab import Lab
 from tests.testbed.docker import Daemon, client, socket_folder
 from tests.testbed.fixtures import provide
 

@@ -12,9 +12,9 @@ import pytest
 
 from pai_scheduler.engine.cgroups import Cgroups
 from pai_scheduler.engine.process.engine import ProcessEngine
-from tests.scheduler.engine.conformance import Reopen
-from tests.scheduler.engine.lab import Lab
-from tests.scheduler.engine.ssh_tasks import server_files
+from pai_scheduler.testing.engine import Reopen
+from pai_scheduler.testing.lab import Lab
+from pai_scheduler.testing.ssh_tasks import server_files
 
 ROOT = Path(__file__).parents[3]
 PYTHON = sys.executable

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from pai_scheduler.engine.process.engine import ProcessEngine
-from tests.scheduler.engine.lab import Lab, make_task
+from pai_scheduler.testing.lab import Lab, make_task
 
 
 async def main() -> None:

@@ -20,8 +20,8 @@ from pai_scheduler.engine.process import folder_operations as process_files
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import EndCause, Ended, EngineError, Notice, Started
-from tests.scheduler.engine.conformance import FOREVER, EngineConformance
-from tests.scheduler.engine.lab import Lab, eventually, make_gang, make_task
+from pai_scheduler.testing.engine import FOREVER, EngineConformance
+from pai_scheduler.testing.lab import Lab, eventually, make_gang, make_task
 from tests.testbed.wheels import make_wheel
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 
 from pai_scheduler.engine.process.engine import ProcessEngine
-from tests.scheduler.engine.lab import Lab, eventually
+from pai_scheduler.testing.lab import Lab, eventually
 
 
 def waiting(engine: ProcessEngine) -> list[psutil.Process]:

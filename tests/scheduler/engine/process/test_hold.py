@@ -13,8 +13,8 @@ from pai_scheduler.engine.process import procfs
 from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import EndCause, Ended, HeldAfterFailure, Started
 from pai_scheduler.job.task import TaskRef
-from tests.scheduler.engine.conformance import Reopen
-from tests.scheduler.engine.lab import Lab, eventually, processes_with
+from pai_scheduler.testing.engine import Reopen
+from pai_scheduler.testing.lab import Lab, eventually, processes_with
 
 PYTHON = sys.executable
 

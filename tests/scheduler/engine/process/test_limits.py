@@ -14,8 +14,8 @@ from pai_scheduler.engine.cgroups import Cgroups
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, Notice, Started
 from pai_scheduler.job.task import TaskRef
-from tests.scheduler.engine.conformance import FOREVER, Reopen
-from tests.scheduler.engine.lab import Lab, eventually, make_task
+from pai_scheduler.testing.engine import FOREVER, Reopen
+from pai_scheduler.testing.lab import Lab, eventually, make_task
 
 ROOT = Path(__file__).parents[3]
 PYTHON = sys.executable

@@ -14,8 +14,8 @@ import pytest
 from pai_scheduler.engine.process import procfs
 from pai_scheduler.engine.process.task_folder import TaskFolder, TaskPhase, TaskRecord
 from pai_scheduler.engine.protocol import EndCause, Ended, Started
-from tests.scheduler.engine.conformance import FOREVER, Reopen
-from tests.scheduler.engine.lab import (
+from pai_scheduler.testing.engine import FOREVER, Reopen
+from pai_scheduler.testing.lab import (
     Lab,
     eventually,
     make_task,

@@ -11,7 +11,7 @@ from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.process import folder_operations, task_folder
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.process.task_folder import LaunchSpec, SpareFolders, TaskFolder, TaskPhase
-from tests.scheduler.engine.lab import Lab, eventually
+from pai_scheduler.testing.lab import Lab, eventually
 
 SPEC: LaunchSpec = {"argv": ["/bin/true"], "env": {}, "groups": [], "memory_mb": 100}
 

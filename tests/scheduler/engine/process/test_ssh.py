@@ -18,10 +18,10 @@ from pai_scheduler.engine.process import procfs, ssh_server
 from pai_scheduler.engine.protocol import EndCause, NoSshEndpointError, SshEndpoint
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.task_files import AUTHORIZED_KEYS, HOST_KEY
-from tests.scheduler.engine.conformance import FOREVER, Reopen
-from tests.scheduler.engine.lab import Lab, eventually, processes_with
-from tests.scheduler.engine.ssh_tasks import log_in, server_files
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.engine import FOREVER, Reopen
+from pai_scheduler.testing.lab import Lab, eventually, processes_with
+from pai_scheduler.testing.ports import free_port
+from pai_scheduler.testing.ssh_tasks import log_in, server_files
 
 
 @pytest.fixture(name="free_port")

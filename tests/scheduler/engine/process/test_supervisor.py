@@ -17,7 +17,7 @@ from pai_scheduler.engine.process.folder_operations import look
 from pai_scheduler.engine.process.spawner import Spawner
 from pai_scheduler.engine.process.task_folder import LaunchSpec, TaskFolder, TaskPhase, TaskRecord
 from pai_scheduler.engine.protocol import EngineError
-from tests.scheduler.engine.lab import eventually
+from pai_scheduler.testing.lab import eventually
 
 SPEC: LaunchSpec = {"argv": ["/bin/sh", "-c", "echo ran"], "env": {}, "groups": [], "memory_mb": 100}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pai_scheduler.engine.protocol import EndCause
-from tests.scheduler.engine.conformance import Reopen
-from tests.scheduler.engine.lab import Lab
+from pai_scheduler.testing.engine import Reopen
+from pai_scheduler.testing.lab import Lab
 
 
 async def test_what_another_service_had_run_and_released_is_not_run_again(

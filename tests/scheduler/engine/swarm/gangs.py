@@ -8,7 +8,7 @@ from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.protocol import Launch
 from pai_scheduler.engine.swarm.engine import SwarmEngine
 from pai_scheduler.engine.swarm.protocol import Open
-from tests.scheduler.engine.lab import Lab, make_task
+from pai_scheduler.testing.lab import Lab, make_task
 
 INSTANCE = "0123456789abcdef"
 ASKED = Open(INSTANCE, LogKeeping())

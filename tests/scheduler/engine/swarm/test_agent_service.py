@@ -22,7 +22,7 @@ from pai_scheduler.engine.swarm.protocol import Open
 from pai_scheduler.engine.swarm.tunnel import scheduler_tls
 from pai_scheduler.server.doctor.checks import Agents, look_at_nodes
 from pai_scheduler.server.engines import tunnel_servers
-from tests.scheduler.engine.lab import Lab
+from pai_scheduler.testing.lab import Lab
 from tests.testbed.docker import client
 from tests.testbed.swarm import Node, Swarm
 

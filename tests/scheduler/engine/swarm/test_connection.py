@@ -19,7 +19,7 @@ from pai_scheduler.engine.swarm.tunnel import FarEnd
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.message_documents import message_document
 from pai_scheduler.job.task import TaskRef
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 
 WHY = msg("The node {node} does not answer: {why}", node="node-b", why="no route")
 

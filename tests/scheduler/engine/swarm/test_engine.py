@@ -11,8 +11,8 @@ import pytest
 from pai_scheduler.cluster.shared_folders import SharedMount
 from pai_scheduler.engine.protocol import EndCause
 from pai_scheduler.engine.swarm.engine import SwarmEngine
-from tests.scheduler.engine.conformance import Reopen, ServiceConformance, TaskConformance
-from tests.scheduler.engine.lab import Lab, make_task
+from pai_scheduler.testing.engine import Reopen, ServiceConformance, TaskConformance
+from pai_scheduler.testing.lab import Lab, make_task
 from tests.scheduler.engine.swarm.gangs import ASKED, OpenSwarm
 
 

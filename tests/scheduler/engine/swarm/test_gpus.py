@@ -18,7 +18,7 @@ from pai_scheduler.engine.hardware import find_gpus
 from pai_scheduler.engine.swarm.connection import AgentConnection
 from pai_scheduler.engine.swarm.node_engine import RemoteEngine
 from pai_scheduler.server.engines import tunnel_servers
-from tests.scheduler.engine.lab import Lab
+from pai_scheduler.testing.lab import Lab
 from tests.scheduler.engine.swarm.gangs import ASKED
 from tests.scheduler.engine.swarm.test_node_engine import Agent
 from tests.testbed.docker import Daemon, socket_folder

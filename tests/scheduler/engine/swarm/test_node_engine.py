@@ -24,8 +24,8 @@ from pai_scheduler.engine.swarm.node_engine import RemoteEngine
 from pai_scheduler.engine.swarm.protocol import Open
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.server.engines import tunnel_servers
-from tests.scheduler.engine.conformance import FOREVER, EngineConformance, Reopen
-from tests.scheduler.engine.lab import Lab, eventually, make_task, processes_running
+from pai_scheduler.testing.engine import FOREVER, EngineConformance, Reopen
+from pai_scheduler.testing.lab import Lab, eventually, make_task, processes_running
 from tests.scheduler.engine.swarm.gangs import ASKED
 from tests.testbed.fixtures import REGISTRIES
 

@@ -13,7 +13,7 @@ from pai_scheduler.engine.docker.client import DockerApi
 from pai_scheduler.engine.docker.containers import LABEL_SWARM
 from pai_scheduler.engine.docker.network_pool import SpareNetworks
 from pai_scheduler.engine.swarm.networks import NetworkHolders, OverlayNetworks
-from tests.scheduler.engine.lab import Lab, make_gang, make_launch, make_task
+from pai_scheduler.testing.lab import Lab, make_gang, make_launch, make_task
 from tests.scheduler.engine.swarm.gangs import INSTANCE, OpenSwarm, launch_across
 from tests.testbed.docker import client
 from tests.testbed.swarm import Swarm

@@ -17,8 +17,8 @@ from pai_scheduler.engine.agent.folders import Folders
 from pai_scheduler.engine.swarm.connection import AgentConnection
 from pai_scheduler.engine.swarm.node_engine import RemoteEngine
 from pai_scheduler.server.engines import tunnel_servers
+from pai_scheduler.testing.lab import Lab
 from tests.scheduler.engine.agent.stand_in import Agent
-from tests.scheduler.engine.lab import Lab
 from tests.scheduler.engine.swarm.gangs import ASKED
 
 MINUTE, SOON = 60_000, 20_000

@@ -11,7 +11,7 @@ import pytest
 
 from pai_scheduler.engine.swarm import tunnel as sockets_module
 from pai_scheduler.engine.swarm.tunnel import LoopSocket, accept_all, connect
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 
 
 def pair() -> tuple[LoopSocket, socket.socket]:

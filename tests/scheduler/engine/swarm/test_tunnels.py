@@ -14,9 +14,9 @@ from pai_scheduler.engine.swarm.node_engine import RemoteEngine
 from pai_scheduler.engine.swarm.session import Tunnels
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.server.engines import tunnel_servers
+from pai_scheduler.testing.ports import free_port
 from tests.scheduler.engine.agent.small_agent import SmallAgent
 from tests.scheduler.engine.swarm.gangs import ASKED
-from tests.testbed.ports import free_port
 
 TASK, OTHER = (TaskRef("0123456789ab", 0, "main", index) for index in range(2))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pai_scheduler.server.doctor.node_probe import ask, find_peers, serve
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 
 
 @pytest.fixture

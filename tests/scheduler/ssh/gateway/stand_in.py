@@ -19,8 +19,8 @@ from tornado.web import Application, RequestHandler
 
 from pai_scheduler.ssh.gateway.protocol import TaskTarget
 from pai_scheduler.ssh.keys import JobKeys, KeyPair
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.machine import apt_install, as_root
-from tests.testbed.ports import free_port
 
 CLIENTS = {
     "sshd": "openssh-server",

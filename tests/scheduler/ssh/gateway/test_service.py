@@ -8,8 +8,8 @@ import pytest
 
 from pai_scheduler.ssh.gateway.client_session import ServiceClient, ServiceRefusedError, UnavailableError
 from pai_scheduler.ssh.gateway.protocol import LoginRequest, Note
+from pai_scheduler.testing.ports import free_port
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
-from tests.testbed.ports import free_port
 
 NOTE: Note = {
     "session_token": "p",

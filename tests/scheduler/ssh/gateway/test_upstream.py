@@ -11,9 +11,9 @@ from asyncssh.packet import String, UInt32
 from pai_scheduler.ssh.gateway import session
 from pai_scheduler.ssh.gateway.protocol import TaskTarget
 from pai_scheduler.ssh.gateway.session import TaskServerUnreachableError, reach
+from pai_scheduler.testing.ports import free_port
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
-from tests.testbed.ports import free_port
 
 
 async def test_a_task_gets_neither_agent_nor_ports_nor_screens_that_nobody_lent(

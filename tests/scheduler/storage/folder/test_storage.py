@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from pai_scheduler.storage.folder.resolve import move_new, move_new_by_link
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
-from tests.scheduler.storage.conformance import StorageConformance
-from tests.scheduler.storage.home import Broken, Home, Stuck, breaking, giving, refuses
+from pai_scheduler.testing.home import Broken, Home, Stuck, breaking, giving, refuses
+from pai_scheduler.testing.storage import StorageConformance
 
 MB = 2**20
 

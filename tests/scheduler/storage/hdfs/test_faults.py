@@ -15,10 +15,10 @@ import pytest
 
 from pai_scheduler.storage.hdfs.storage import UPLOADS, HdfsStorage
 from pai_scheduler.storage.paths import Problem, StoragePath
-from tests.scheduler.storage.home import Home, refuses
+from pai_scheduler.testing.home import Home, refuses
+from pai_scheduler.testing.ports import free_port
 from tests.testbed.fixtures import provide
 from tests.testbed.hdfs import ACCOUNT, Hdfs
-from tests.testbed.ports import free_port
 
 MB = 2**20
 

@@ -12,8 +12,8 @@ import pytest
 from pai_scheduler.storage.hdfs.storage import UPLOADS, HdfsStorage
 from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.storage.protocol import Storage
-from tests.scheduler.storage.conformance import StorageConformance
-from tests.scheduler.storage.home import Broken, Home, Stuck, breaking, giving, refuses
+from pai_scheduler.testing.home import Broken, Home, Stuck, breaking, giving, refuses
+from pai_scheduler.testing.storage import StorageConformance
 from tests.testbed.hdfs import ACCOUNT, Hdfs
 
 MB = 2**20

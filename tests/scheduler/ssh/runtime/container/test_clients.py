@@ -11,6 +11,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
+from pai_scheduler.testing.ports import free_port
 from tests.scheduler.ssh.runtime.container.boxes import (
     PATIENCE,
     PORT,
@@ -22,7 +23,6 @@ from tests.scheduler.ssh.runtime.container.boxes import (
     run,
 )
 from tests.testbed.images import DEBIAN
-from tests.testbed.ports import free_port
 
 
 @pytest.fixture(params=["bare", "least"])

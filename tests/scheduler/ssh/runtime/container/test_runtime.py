@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pai_scheduler.testing.ports import free_port
 from tests.scheduler.ssh.runtime.container.boxes import (
     ENVIRONMENT,
     PATIENCE,
@@ -23,7 +24,6 @@ from tests.scheduler.ssh.runtime.container.boxes import (
     output,
     run,
 )
-from tests.testbed.ports import free_port
 
 #: What a session has that the command has not, or otherwise.
 _OF_A_SESSION = {

@@ -18,9 +18,9 @@ from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import SshEndpoint
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.task_files import HOST_KEY_ALIAS
-from tests.scheduler.engine.conformance import FOREVER
-from tests.scheduler.engine.lab import Lab, processes_with
-from tests.scheduler.engine.ssh_tasks import KEYS, log_in, server_files, with_ssh
+from pai_scheduler.testing.engine import FOREVER
+from pai_scheduler.testing.lab import Lab, processes_with
+from pai_scheduler.testing.ssh_tasks import KEYS, log_in, server_files, with_ssh
 from tests.testbed.machine import apt_install
 
 #: Seconds that no program here takes.

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.process import ssh_server
-from tests.scheduler.engine.lab import eventually
+from pai_scheduler.testing.lab import eventually
+from pai_scheduler.testing.ports import free_port
 from tests.scheduler.ssh.runtime.process.test_task import make
-from tests.testbed.ports import free_port
 
 PROGRAM = [sys.executable, "-m", "pai_scheduler.ssh.runtime.process"]
 

@@ -17,10 +17,10 @@ import asyncssh
 import pytest
 
 from pai_scheduler.engine.process import ssh_server
-from tests.scheduler.engine.lab import eventually
-from tests.scheduler.engine.ssh_tasks import KEYS
+from pai_scheduler.testing.lab import eventually
+from pai_scheduler.testing.ports import free_port
+from pai_scheduler.testing.ssh_tasks import KEYS
 from tests.scheduler.ssh.runtime.process.conftest import PATIENCE, Enter, Entered
-from tests.testbed.ports import free_port
 
 PYTHON = sys.executable
 #: Answers each connection with a word.

@@ -16,7 +16,7 @@ import pytest
 from pai_scheduler.engine.process import procfs
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.process.task_folder import COOKIE, TaskFolder
-from tests.scheduler.engine.lab import Lab, eventually, processes_running, processes_with
+from pai_scheduler.testing.lab import Lab, eventually, processes_running, processes_with
 from tests.scheduler.ssh.runtime.process.conftest import PATIENCE, Enter, Entered
 
 #: bytes; SSH's window, the buffers of sockets and pipes and ours are a few MB

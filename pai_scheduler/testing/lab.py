@@ -35,6 +35,7 @@ def new_job_id() -> str:
 
 
 def make_task(role: str = "main", index: int = 0, *, job_id: str | None = None, attempt: int = 0) -> TaskRef:
+    """Return a task, by default of a job that no other test has."""
     return TaskRef(job_id or new_job_id(), attempt, role, index)
 
 
@@ -60,6 +61,20 @@ def make_gang(
         GangMember(launch.task, launch.node, (ports or {}).get(launch.task, {})) for launch in launches
     )
     return Gang(first.job_id, first.attempt, members)
+
+
+def make_code(folder: Path) -> Path:
+    """Make code in a folder as the scheduler keeps it for a job: nobody may write to it."""
+    code = folder / "my code"
+    (code / "deep" / "er").mkdir(parents=True)
+    (code / "empty").mkdir()
+    (code / "deep" / "er" / "data").write_text("data\n")
+    (code / "run.sh").write_text("#!/bin/sh\necho run\n")
+    (code / "deep" / "er" / "data").chmod(0o444)
+    (code / "run.sh").chmod(0o555)
+    for folder in (code, code / "deep", code / "deep" / "er", code / "empty"):
+        folder.chmod(0o555)
+    return code
 
 
 def processes_with(marker: str) -> list[int]:

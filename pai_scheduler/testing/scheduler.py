@@ -1,12 +1,19 @@
-"""A peer that speaks the scheduler's wire format and does what a test tells it, faults included."""
+"""A fake scheduler: an HTTP server that answers as the API does, with the jobs and faults that a test sets.
+
+```python
+async with FakeScheduler() as scheduler, scheduler.client() as client:
+    job = scheduler.add("train")
+    job.happen("started", state="RUNNING")
+    assert [found["state"] for found in await client.jobs()] == ["RUNNING"]
+```
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
 
 from tornado.httpserver import HTTPServer
 from tornado.iostream import StreamClosedError
@@ -71,7 +78,7 @@ NODE: NodeInfo = {
 }
 
 
-class Job:
+class FakeJob:
     """A job as a test wants it seen."""
 
     def __init__(self, name: str, config: dict[str, Any]) -> None:
@@ -115,14 +122,17 @@ class Job:
         self.wake()
 
     def wake(self) -> None:
+        """Wake up whoever follows events or logs."""
         self.changed.set()
         self.changed = asyncio.Event()
 
     @property
     def ended(self) -> bool:
+        """True in a final state."""
         return self.state in ("SUCCEEDED", "FAILED", "STOPPED")
 
     def roles(self) -> dict[str, TaskRoleStatus]:
+        """Return the task roles as the API does."""
         result: dict[str, TaskRoleStatus] = {}
         for role in self.config["taskRoles"]:
             result[role["name"]] = {"taskRoleStatus": {"name": role["name"]}, "taskStatuses": []}
@@ -142,6 +152,7 @@ class Job:
         return result
 
     def summary(self, user: str) -> JobSummary:
+        """Return the job as it is in a list."""
         status = self.detail(user)["jobStatus"]
         return {
             "name": self.name,
@@ -164,6 +175,7 @@ class Job:
         }
 
     def detail(self, user: str) -> JobDetail:
+        """Return the job as `GET …/jobs/<name>` does."""
         failed = self.state == "FAILED"
         return {
             "name": self.name,
@@ -215,6 +227,7 @@ class Job:
         }
 
     def attempts(self) -> list[AttemptInfo]:
+        """Return the attempts as the API does."""
         return [
             {
                 "attempt": number,
@@ -235,10 +248,10 @@ class Job:
         ]
 
 
-def job_of(name: str, *roles: str) -> Job:
+def job_of(name: str, *roles: str) -> FakeJob:
     """Make a waiting job with two tasks of each role."""
     names = roles or ("worker",)
-    return Job(name, {"jobName": name, "taskRoles": [{"name": role, "taskNumber": 2} for role in names]})
+    return FakeJob(name, {"jobName": name, "taskRoles": [{"name": role, "taskNumber": 2} for role in names]})
 
 
 def validation(
@@ -262,11 +275,11 @@ def validation(
     }
 
 
-class Peer:
-    """What the peer answers, and what it was asked."""
+class FakeScheduler:
+    """A fake scheduler: what it answers, and what it was asked."""
 
     def __init__(self) -> None:
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, FakeJob] = {}
         self.validation = validation()
         self.refusal: tuple[int, str, str, list[FieldError]] | None = None
         #: every body that came to /validate; answers wait for `gate`
@@ -290,12 +303,15 @@ class Peer:
 
     @property
     def url(self) -> str:
+        """The address for a client."""
         return f"http://127.0.0.1:{self.port}"
 
     def client(self) -> Client:
+        """Return a client of this scheduler."""
         return Client(self.url, "token")
 
-    def add(self, name: str, *roles: str) -> Job:
+    def add(self, name: str, *roles: str) -> FakeJob:
+        """Add a waiting job with two tasks of each role."""
         self.jobs[name] = job_of(name, *roles)
         return self.jobs[name]
 
@@ -305,14 +321,14 @@ class Peer:
         self.changed.set()
         self.changed = asyncio.Event()
 
-    async def up(self) -> None:
+    async def start(self) -> None:
         """Listen, on the port it had before."""
         sockets = bind_sockets(self.port, "127.0.0.1")
         self.port = sockets[0].getsockname()[1]
         self._server = HTTPServer(_application(self))
         self._server.add_sockets(sockets)
 
-    async def down(self) -> None:
+    async def stop(self) -> None:
         """Go away as in a crash: every connection breaks off."""
         if self._server is not None:
             self._server.stop()
@@ -321,20 +337,17 @@ class Peer:
             await self._server.close_all_connections()
             self._server = None
 
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
 
-@asynccontextmanager
-async def running_peer() -> AsyncIterator[Peer]:
-    peer = Peer()
-    await peer.up()
-    try:
-        yield peer
-    finally:
-        await peer.down()
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.stop()
 
 
 class _Handler(RequestHandler):
-    def initialize(self, peer: Peer) -> None:
-        self.peer = peer
+    def initialize(self, scheduler: FakeScheduler) -> None:
+        self.scheduler = scheduler
 
     def refuse(self, status: int, code: str, message: str, errors: list[FieldError] | None = None) -> None:
         self.set_status(status)
@@ -350,7 +363,7 @@ class _About(_Handler):
         about: ServiceInfo = {
             "name": "PAI for Jupyter",
             "version": "0",
-            "engine": self.peer.engine,
+            "engine": self.scheduler.engine,
             "frontDoor": None,
             "ssh": None,
         }
@@ -372,14 +385,14 @@ class _User(_Handler):
 
 class _Nodes(_Handler):
     def get(self) -> None:
-        self.answer(self.peer.nodes)
+        self.answer(self.scheduler.nodes)
 
 
 class _Changes(_Handler):
     async def get(self) -> None:
-        while self.get_query_argument("after", None) == str(self.peer.version):
-            await self.peer.changed.wait()
-        self.answer({"version": str(self.peer.version)})
+        while self.get_query_argument("after", None) == str(self.scheduler.version):
+            await self.scheduler.changed.wait()
+        self.answer({"version": str(self.scheduler.version)})
 
 
 class _VirtualClusters(_Handler):
@@ -407,47 +420,47 @@ class _VirtualClusters(_Handler):
 
 class _Validate(_Handler):
     async def post(self) -> None:
-        peer = self.peer
-        peer.asked.append(json.loads(self.request.body))
-        answer = peer.validation
-        peer.asking += 1
-        peer.most_asking = max(peer.most_asking, peer.asking)
-        await peer.gate.wait()
-        peer.asking -= 1
+        scheduler = self.scheduler
+        scheduler.asked.append(json.loads(self.request.body))
+        answer = scheduler.validation
+        scheduler.asking += 1
+        scheduler.most_asking = max(scheduler.most_asking, scheduler.asking)
+        await scheduler.gate.wait()
+        scheduler.asking -= 1
         self.answer(answer)
 
 
 class _Jobs(_Handler):
     def get(self) -> None:
         limit = self.get_query_argument("limit", None)
-        jobs = [job.summary("alice") for job in self.peer.jobs.values()]
+        jobs = [job.summary("alice") for job in self.scheduler.jobs.values()]
         self.answer(jobs[: int(limit) if limit else None])
 
     async def post(self) -> None:
         config = json.loads(self.request.body)
-        self.peer.submitted.append(config)
-        await self.peer.submit_gate.wait()
-        if self.peer.refusal is not None:
-            self.refuse(*self.peer.refusal)
+        self.scheduler.submitted.append(config)
+        await self.scheduler.submit_gate.wait()
+        if self.scheduler.refusal is not None:
+            self.refuse(*self.scheduler.refusal)
             return
-        self.peer.jobs[config["jobName"]] = Job(config["jobName"], config)
+        self.scheduler.jobs[config["jobName"]] = FakeJob(config["jobName"], config)
         self.set_status(202)
         self.answer({"message": "update job successfully"})
 
 
 class _Job(_Handler):
     def get(self, user: str, name: str, what: str | None = None) -> None:
-        job = self.peer.jobs.get(name)
+        job = self.scheduler.jobs.get(name)
         if job is None:
             self.refuse(404, "NoJobError", f"There is no job {name}.")
         else:
-            answers = {"attempts": job.attempts, "config": lambda: job.config}
+            answers: dict[str, Callable[[], Any]] = {"attempts": job.attempts, "config": lambda: job.config}
             self.answer(answers[what]() if what else job.detail(user))
 
 
 class _Stop(_Handler):
     def put(self, _user: str, name: str) -> None:
-        job, force = self.peer.jobs[name], json.loads(self.request.body).get("force", False)
+        job, force = self.scheduler.jobs[name], json.loads(self.request.body).get("force", False)
         if job.lingers and not force:
             until = 1_700_000_600_000
             job.happen("stop-requested", sub_state="ENDING", ending_until=until)
@@ -459,10 +472,10 @@ class _Stop(_Handler):
 
 class _Stream(_Handler):
     async def prepare(self) -> None:
-        self.peer._streams.add(self)
+        self.scheduler._streams.add(self)
 
     def on_finish(self) -> None:
-        self.peer._streams.discard(self)
+        self.scheduler._streams.discard(self)
 
     async def send(self, data: bytes | str) -> None:
         self.write(data)
@@ -471,7 +484,7 @@ class _Stream(_Handler):
 
 class _Events(_Stream):
     async def get(self, _user: str, name: str) -> None:
-        job = self.peer.jobs[name]
+        job = self.scheduler.jobs[name]
         position = int(self.request.headers.get("Last-Event-ID", "0"))
         self.set_header("Content-Type", "text/event-stream")
         try:
@@ -502,8 +515,8 @@ class _Events(_Stream):
 class _Usage(_Handler):
     def get(self, _user: str, name: str, role: str, index: str) -> None:
         after, attempt = int(self.get_query_argument("after", "0")), int(self.get_query_argument("attempt"))
-        self.peer.usage_asked.append((attempt, role, int(index), after))
-        series = self.peer.jobs[name].usage.get((attempt, role, int(index)))
+        self.scheduler.usage_asked.append((attempt, role, int(index), after))
+        series = self.scheduler.jobs[name].usage.get((attempt, role, int(index)))
         if series is None:
             self.refuse(404, "NoTaskError", "There is no such task.")
             return
@@ -514,7 +527,7 @@ class _Usage(_Handler):
 
 class _Log(_Stream):
     async def get(self, _user: str, name: str, role: str, index: str, stream: str) -> None:
-        job = self.peer.jobs.get(name)
+        job = self.scheduler.jobs.get(name)
         if job is None:
             self.refuse(404, "NoJobError", f"There is no job {name}.")
             return
@@ -537,9 +550,9 @@ class _Log(_Stream):
             return
 
 
-def _application(peer: Peer) -> Application:
+def _application(scheduler: FakeScheduler) -> Application:
     job = r"/api/v1/user/([^/]+)/jobs/([^/]+)"
-    options = {"peer": peer}
+    options = {"scheduler": scheduler}
     return Application(
         [
             (r"/api/v1", _About, options),

@@ -36,39 +36,50 @@ class Home:
             await self.storage.delete(self.root, "", recursive=True)
 
     def at(self, name: str = "") -> StoragePath:
+        """Return the path of `name` in the storage."""
         return StoragePath((*self.root.parts, *(part for part in name.split("/") if part)))
 
     async def write(self, name: str, *pieces: bytes, overwrite: bool = False) -> None:
+        """Create a file of these pieces."""
         await self.storage.create(self.at(name), self.user, giving(pieces), overwrite=overwrite)
 
     async def append(self, name: str, *pieces: bytes, offset: int | None = None) -> None:
+        """Append these pieces to a file."""
         await self.storage.append(self.at(name), self.user, giving(pieces), offset=offset)
 
     async def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
+        """Return a part of a file, and check that its length is as announced."""
         async with self.storage.open(self.at(name), self.user, offset, length) as file:
             contents = b"".join([piece async for piece in file.pieces])
         assert len(contents) == file.length
         return contents
 
     async def mkdirs(self, name: str) -> None:
+        """Make a folder and those above it."""
         await self.storage.mkdirs(self.at(name), self.user)
 
     async def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
+        """Rename a file or folder."""
         await self.storage.rename(self.at(source), self.at(target), self.user, overwrite=overwrite)
 
     async def copy(self, source: str, target: str, *, overwrite: bool = False) -> None:
+        """Copy a file."""
         await self.storage.copy(self.at(source), self.at(target), self.user, overwrite=overwrite)
 
     async def delete(self, name: str, *, recursive: bool = False) -> bool:
+        """Delete a file or folder; return whether it existed."""
         return await self.storage.delete(self.at(name), self.user, recursive=recursive)
 
     async def chmod(self, name: str, permission: int) -> None:
+        """Set permission bits."""
         await self.storage.set_permission(self.at(name), self.user, permission)
 
     async def status(self, name: str = "") -> FileStatus:
+        """Return the status of a file or folder."""
         return await self.storage.status(self.at(name), self.user)
 
     async def names(self, name: str = "", after: str = "", limit: int | None = None) -> list[str]:
+        """Return the names in a folder."""
         listing = await self.storage.list(self.at(name), self.user, after, limit)
         return [entry.path.name for entry in listing.entries]
 
@@ -78,6 +89,7 @@ class Broken(Exception):
 
 
 async def giving(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield pieces."""
     for piece in pieces:
         yield piece
 

@@ -1,7 +1,7 @@
-"""What every storage must do, as tests: subclass `StorageConformance` in a storage's test file.
+"""The conformance suite of storages: subclass `StorageConformance` in a storage's test file.
 
 That file provides the fixture `storage`: a started storage. It may be one for all tests, as each works in a
-tree of its own.
+tree of its own. The tests are coroutines: pytest-asyncio runs them with `asyncio_mode = "auto"`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.storage.protocol import Storage
-from tests.scheduler.storage.home import Broken, Home, Stuck, breaking, giving, refuses
+from pai_scheduler.testing.home import Broken, Home, Stuck, breaking, giving, refuses
 
 MB = 2**20
 

@@ -13,7 +13,7 @@ from pai_scheduler.engine.protocol import Engine, Launch, SshEndpoint
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys import JobKeys, KeyPair
 from pai_scheduler.ssh.task_files import HOST_KEY_ALIAS, Peer, own_port, own_server_files, ssh_files
-from tests.testbed.ports import free_port
+from pai_scheduler.testing.ports import free_port
 
 KEYS = JobKeys(b"a secret of the tests")
 

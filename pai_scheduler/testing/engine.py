@@ -1,4 +1,4 @@
-"""What every engine must do, as tests: subclass `EngineConformance` in an engine's test file.
+"""The conformance suite of engines: subclass `EngineConformance` in an engine's test file.
 
 What is alike is asked of the tasks of one gang, which run at once: a gang costs as much as a task. An engine
 whose tasks another engine runs may take the two halves of the suite apart.
@@ -9,6 +9,8 @@ That file provides these fixtures (all functions of one test share one state: da
 - `reopen`: a coroutine function that makes one more started engine over the same state, as a new service
   process would after the kill -9 of the old one (which is left alone, not closed, until the test is over);
 - `image`: the image to run; it has `sh`, `sleep`, `head`, `tr`, `cat` and `setsid`.
+
+The tests are coroutines: pytest-asyncio runs them with `asyncio_mode = "auto"`.
 """
 
 from __future__ import annotations
@@ -32,16 +34,17 @@ from pai_scheduler.engine.protocol import (
     NoSshEndpointError,
     Started,
 )
-from tests.scheduler.engine.lab import (
+from pai_scheduler.testing.lab import (
     Lab,
     eventually,
+    make_code,
     make_gang,
     make_task,
     new_job_id,
     processes_running,
     processes_with,
 )
-from tests.scheduler.engine.ssh_tasks import KEYS, log_in, with_ssh
+from pai_scheduler.testing.ssh_tasks import KEYS, log_in, with_ssh
 
 Reopen = Callable[[], Awaitable[Engine]]
 
@@ -68,6 +71,10 @@ ENV = {
 
 class Conformance:
     """What both halves of the suite work with."""
+
+    @pytest.fixture
+    def code(self, tmp_path: Path) -> Path:
+        return make_code(tmp_path)
 
     @pytest.fixture
     async def lab(self, engine: Engine, image: str) -> AsyncIterator[Lab]:
@@ -249,7 +256,7 @@ class ServiceConformance(Conformance):
             ]
         assert (code / "deep/er/data").read_text() == "data\n"
         await lab.engine.release(lab.gangs[0])
-        assert not list(tmp_path.rglob("netrc"))
+        assert not list(tmp_path.rglob("netrc"))  # noqa: ASYNC240 (a few folders of a test)
 
     async def test_code_that_is_not_there_is_a_failed_launch(self, lab: Lab, tmp_path: Path) -> None:
         task, ended = await lab.run("echo ran", code=tmp_path / "none")

@@ -6,9 +6,9 @@ import socket
 import subprocess
 import sys
 
-from tests.testbed.ports import free_port, free_ports
+from pai_scheduler.testing.ports import free_port, free_ports
 
-ASK = "from tests.testbed.ports import free_ports; print(*free_ports(50)); input()"
+ASK = "from pai_scheduler.testing.ports import free_ports; print(*free_ports(50)); input()"
 
 
 def test_processes_at_the_same_time_get_different_ports() -> None:
