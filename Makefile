@@ -58,8 +58,11 @@ pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MA
 	$(patsubst %,--constraint %,$(wildcard $(LOCK)))
 npm_ci = $(with_node) npm ci --no-audit --no-fund --loglevel=error
 
+# what tests start many times over is not compiled each time, whatever the environment says
+test test-all check coverage: export PYTHONDONTWRITEBYTECODE :=
+
 .DELETE_ON_ERROR:
-.PHONY: password run doctor check test test-all bench bench-short coverage lint docs lock clean image agent runtime push
+.PHONY: password run doctor check test test-all bench bench-short coverage lint lint-python docs lock clean image agent runtime push
 
 # before anything is fetched or built, so it comes first
 run: password build/installed build/proxy/installed $(if $(filter docker swarm,$(ENGINE)),image runtime) \
@@ -115,13 +118,13 @@ coverage: build/tools build/proxy/installed
 	@$(with_node) $(bin)/python -m pytest $(in_parallel) -m '$(COVERED)' --cov --cov-report=html:build/coverage/pages \
 		--cov-report=term:skip-covered
 
-lint: build/tools $(if $(ui_built),build/ui-lint)
+lint: build/tools
+	@$(MAKE) --no-print-directory --jobs=2 lint-python $(if $(ui_built),build/ui-lint)
+
+lint-python:
 	$(bin)/ruff check
 	$(bin)/ruff format --check
-	$(bin)/mypy
-	$(bin)/mypy hub_config --exclude 'jupyterhub_config\.py'
-	$(bin)/mypy --package docs.generate
-	$(bin)/mypy --package tests
+	$(bin)/mypy --num-workers auto
 	$(bin)/lint-imports
 
 docs: build/tools
