@@ -11,25 +11,21 @@ from pathlib import Path
 from types import ModuleType
 
 import asyncssh
-import pytest
 
-ROOT = Path(__file__).parents[1]
-MODULES = sorted(
-    path
-    for package in ("pai_scheduler", "pai_labextension", "pai_spawner")
-    for path in (ROOT / package).rglob("*.py")
-    if "node_modules" not in path.parts and "asyncssh" in path.read_text()
-)
+from tests.sources import PACKAGES, ROOT, files, text, tree
+
+
+@cache
+def using_asyncssh() -> list[Path]:
+    return [path for package in PACKAGES for path in files(package) if "asyncssh" in text(path)]
+
+
 #: What the library makes itself, and gives to whom it concerns.
 MADE_BY_ASYNCSSH = {"SSHServerConnection", "SSHClientConnection"}
 
 
 def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
-
-
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
 
 
 def module(path: Path) -> ModuleType:
@@ -54,7 +50,9 @@ def private_names(parsed: ast.AST) -> Iterator[str]:
 @cache
 def names_of_asyncssh() -> frozenset[str]:
     folder = Path(asyncssh.__path__[0])
-    return frozenset(word for path in folder.glob("*.py") for word in private_names(tree(path)))
+    return frozenset(
+        word for path in folder.glob("*.py") for word in private_names(ast.parse(path.read_text()))
+    )
 
 
 @cache
@@ -71,51 +69,68 @@ def classes(path: Path) -> Iterator[tuple[type, list[type]]]:
                 yield found, bases
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_nothing_is_imported_but_what_is_public(path: Path) -> None:
-    for node in ast.walk(tree(path)):
+def test_nothing_is_imported_but_what_is_public() -> None:
+    assert len(using_asyncssh()) > 10
+    assert [f"{name(path)}: {word}" for path in using_asyncssh() for word in not_public(tree(path))] == []
+
+
+def not_public(parsed: ast.Module) -> Iterator[str]:
+    """Return what a module takes from asyncssh that is not its public interface."""
+    for node in ast.walk(parsed):
         match node:
             case ast.Import(names=names):
-                assert not [each.name for each in names if each.name.startswith("asyncssh.")]
+                yield from (each.name for each in names if each.name.startswith("asyncssh."))
+                used = []
             case ast.ImportFrom(module=str(source), names=names):
-                assert not source.startswith("asyncssh."), source
+                if source.startswith("asyncssh."):
+                    yield source
                 used = [each.name for each in names] if source == "asyncssh" else []
             case ast.Attribute(value=ast.Name(id="asyncssh"), attr=attribute):
                 used = [attribute]
             case _:
                 used = []
-        for word in used if not isinstance(node, ast.Import) else ():
+        for word in used:
             # the constants of the protocol, which its documentation lists, stand not in __all__
-            assert word in asyncssh.__all__ or word.isupper(), word
-            assert not private(word)
+            if private(word) or (word not in asyncssh.__all__ and not word.isupper()):
+                yield word
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_no_private_name_of_its_objects_is_used(path: Path) -> None:
+def test_no_private_name_of_its_objects_is_used() -> None:
+    wrong = [f"{name(path)}: {word}" for path in using_asyncssh() for word in private_names_used(path)]
+    assert wrong == []
+
+
+def private_names_used(path: Path) -> set[str]:
+    """Return the private names of asyncssh that a module uses and that are not our own."""
     parsed = tree(path)
     own = set(private_names(parsed))
     used = {
         node.attr for node in ast.walk(parsed) if isinstance(node, ast.Attribute) and private(node.attr)
     } - own
     # what a class of ours has from another class of ours
-    for found, bases in classes(path):
+    for found, _ in classes(path):
         ours = [base for base in found.__mro__ if base.__module__.startswith("pai_")]
         used -= {word for base in ours for word in names_of_class(base)}
-        assert bases
-    assert not used & names_of_asyncssh()
+    return used & names_of_asyncssh()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_no_class_overrides_a_private_name_or_hides_an_attribute(path: Path) -> None:
-    for found, bases in classes(path):
+def test_no_class_overrides_a_private_name_or_hides_an_attribute() -> None:
+    found = [(each, bases) for path in using_asyncssh() for each, bases in classes(path)]
+    assert len(found) > 5
+    for each, bases in found:
         theirs = {word for base in bases for word in names_of_class(base)}
-        assert not names_of_class(found) & theirs, found
+        assert not names_of_class(each) & theirs, each
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_connections_are_made_by_the_library_and_have_no_classes_of_ours(path: Path) -> None:
-    for found, bases in classes(path):
-        assert not {base.__name__ for base in bases} & MADE_BY_ASYNCSSH, found
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            assert node.func.attr not in MADE_BY_ASYNCSSH
+def test_connections_are_made_by_the_library_and_have_no_classes_of_ours() -> None:
+    found = [(each, bases) for path in using_asyncssh() for each, bases in classes(path)]
+    assert [each for each, bases in found if {base.__name__ for base in bases} & MADE_BY_ASYNCSSH] == []
+    calls = [
+        f"{name(path)}:{node.lineno}"
+        for path in using_asyncssh()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in MADE_BY_ASYNCSSH
+    ]
+    assert calls == []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from functools import cache
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests import sources
+from tests.sources import PACKAGES
+
 _QUESTION = re.compile(r"(What|Who|How|Why|Where|Which|Whether|When)\b")
 
 #: Names that two classes have, and why.
@@ -21,15 +21,9 @@ TWICE = {
 }
 
 
-@cache
 def modules() -> dict[str, ast.Module]:
     """Read all modules, by their paths."""
-    return {
-        str(file.relative_to(ROOT)): ast.parse(file.read_text(encoding="utf-8"))
-        for package in ("pai_scheduler", "pai_spawner", "pai_labextension")
-        for file in (ROOT / package).rglob("*.py")
-        if "node_modules" not in file.parts
-    }
+    return {path: tree for package in PACKAGES for path, tree in sources.modules(package).items()}
 
 
 #: What these say of their fields is published: in the OpenAPI document, and as types of the front end.

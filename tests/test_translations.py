@@ -6,7 +6,6 @@ import ast
 import string
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +15,11 @@ from jinja2.ext import babel_extract
 
 from pai_scheduler.i18n import LOCALES
 from pai_scheduler.job.schema import job_schema
+from tests.sources import PACKAGES, ROOT, files, modules
 
 #: A template, or the two of a sentence whose form depends on a number.
 Forms = tuple[str, ...]
 
-ROOT = Path(__file__).parent.parent
-PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension")
 TRANSLATIONS = [(package, locale) for package in PACKAGES for locale in LOCALES if locale != "en"]
 
 #: Calls that mark templates, and which arguments of theirs these are. Of two the second is for more than one.
@@ -32,14 +30,17 @@ MARKERS = {
 
 @cache
 def templates(package: str) -> dict[Forms, str]:
-    """Return the templates that the code of a package marks, each with a place where it stands."""
+    """Return the templates that the code of a package marks, each with a place where it stands.
+
+    (Babel's own extractor overlooks calls within f-strings.)
+    """
     found: dict[Forms, str] = {}
     for file, tree in modules(package).items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and called(node) in MARKERS:
                 for forms in marked(node):
                     found.setdefault(forms, f"{file}:{node.lineno}")
-    for page in sorted((ROOT / package).rglob("templates/*.html")):
+    for page in (page for page in files(package, ".html") if page.parent.name == "templates"):
         with page.open("rb") as stream:
             for line, function, message, _ in babel_extract(stream, list(MARKERS), [], {"encoding": "utf-8"}):
                 texts = [message] if isinstance(message, str) else message or ()
@@ -50,13 +51,6 @@ def templates(package: str) -> dict[Forms, str]:
     # a message of nothing stands for one that is not there
     found.pop(("",), None)
     return found
-
-
-@cache
-def modules(package: str) -> dict[str, ast.Module]:
-    """Parse the modules of a package: Babel's own extractor overlooks calls within f-strings."""
-    files = sorted(file for file in (ROOT / package).rglob("*.py") if "node_modules" not in file.parts)
-    return {str(file.relative_to(ROOT)): ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
 
 def called(call: ast.Call) -> str:

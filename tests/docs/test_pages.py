@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +22,25 @@ from pai_scheduler.job.schema import job_schema, resolve
 from pai_scheduler.job.validation import validate
 from tests.testbed.scheduler import RunningScheduler
 
+current = cache(pages)
 
-@pytest.mark.parametrize("name", pages())
-def test_a_page_is_what_the_code_says_now(name: str) -> None:
-    assert (DOCS / name).read_text(encoding="utf-8") == pages()[name], "run `make docs`"
+
+def test_each_page_is_what_the_code_says_now() -> None:
+    now = current()
+    assert len(now) > 10
+    stale = [name for name in now if (DOCS / name).read_text(encoding="utf-8") != now[name]]
+    assert stale == [], "run `make docs`"
 
 
 def test_every_template_makes_a_page() -> None:
-    made = "".join(pages().values())
+    made = "".join(current().values())
     for template in (DOCS / "generate" / "templates").glob("[!_]*.md"):
         assert f"docs/generate/templates/{template.name}:" in made
 
 
 @pytest.mark.parametrize("page", ["users/job-json.md", "users/zh/job-json.md"])
 def test_every_field_of_a_job_is_on_its_page(page: str) -> None:
-    text = pages()[page]
+    text = current()[page]
     for name in fields(job_schema()):
         assert f"| `{name}` |" in text
 
@@ -49,7 +54,7 @@ def test_the_full_example_has_every_field_that_is_not_deprecated_and_is_valid() 
 
 @pytest.mark.parametrize("page", ["users/states-and-exit-codes.md", "users/zh/states-and-exit-codes.md"])
 def test_every_state_and_every_row_of_the_exit_table_is_on_its_page(page: str) -> None:
-    text = pages()[page]
+    text = current()[page]
     for state in (*State, *SubState):
         assert f"| `{state}` |" in text
     for row in exit_table().values():
@@ -61,10 +66,11 @@ def test_every_command_of_pai_is_on_its_page() -> None:
     assert sorted(shown) == sorted(COMMANDS)
 
 
-@pytest.mark.parametrize("name", pai_scheduler.client.__all__)
-def test_every_public_name_is_on_its_page_and_has_a_docstring(name: str) -> None:
-    assert f"`{name}`" in (DOCS / "users" / "python.md").read_text(encoding="utf-8")
-    assert inspect.getdoc(getattr(pai_scheduler.client, name))
+def test_every_public_name_is_on_its_page_and_has_a_docstring() -> None:
+    names = pai_scheduler.client.__all__
+    page = (DOCS / "users" / "python.md").read_text(encoding="utf-8")
+    assert [name for name in names if f"`{name}`" not in page] == []
+    assert [name for name in names if not inspect.getdoc(getattr(pai_scheduler.client, name))] == []
 
 
 def test_a_cell_of_a_table_stays_a_cell() -> None:
@@ -98,7 +104,7 @@ async def test_a_real_task_gets_the_variables_on_the_page_and_no_others(
     ours = {name for name in variables if "PAI_" in name or name in explained}
     # by which the engine finds the processes again; said beneath the tables
     assert ours - explained == {"PAI_PROCESS_ENGINE_TASK"}
-    assert "`PAI_PROCESS_ENGINE_TASK`" in pages()["users/environment.md"]
+    assert "`PAI_PROCESS_ENGINE_TASK`" in current()["users/environment.md"]
     for group in environment.MEANINGS.values():
         for name in group:
             # of the names that a placeholder may stand for, some are no task's: only worker has a grpc port

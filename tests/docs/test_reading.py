@@ -23,19 +23,20 @@ async def test_a_page_holds_what_it_says_for_somebody_who_follows_it(page: Path,
     await reader.read(page)
 
 
-@pytest.mark.parametrize("page", sorted((USERS / "zh").glob("*.md")), ids=lambda page: page.name)
-def test_a_chinese_page_has_the_same_blocks(page: Path) -> None:
+def test_every_chinese_page_has_the_same_blocks() -> None:
     # so what holds for who follows the one page holds for who follows the other
     def blocks(page: Path) -> list[tuple[str, str, str, str | None]]:
         return [(step.language, step.text, step.saved_as, step.shown) for step in steps(page) if step.is_done]
 
-    assert blocks(page) == blocks(USERS / page.name)
+    pages = sorted((USERS / "zh").glob("*.md"))
+    assert len(pages) > 3
+    assert [page.name for page in pages if blocks(page) != blocks(USERS / page.name)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_cell_makes_nothing_that_is_not_shown(page: Path) -> None:
+def test_no_cell_makes_what_is_not_shown() -> None:
     # of several values in a cell a notebook shows the last one only
-    cells = [step for step in steps(page) if step.is_done and step.language == "python"]
+    cells = [step for page in PAGES for step in steps(page) if step.is_done and step.language == "python"]
+    assert cells
     lost = [
         f"{step}: {ast.unparse(line)}"
         for step in cells
