@@ -5,6 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pai_scheduler.job.lazy_grammar import put_off_grammar
+
+# of the many modules that import jsonschema, none has to wait for it
+put_off_grammar()
+
 # what is imported by tests and asserts for them explains itself too; before anything imports it
 pytest.register_assert_rewrite("tests.faults.drill")
 

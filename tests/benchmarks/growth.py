@@ -8,9 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
 from .rows import Row
 
 
@@ -32,6 +29,9 @@ def exponent(members: Iterable[Row]) -> float:
 
 def draw(name: str, members: list[Row], file: Path) -> None:
     """Draw a series with the range of its values, both axes logarithmic, as an SVG file."""
+    import matplotlib as mpl  # half a second for each who collects the tests
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(6, 3.6), layout="constrained")
     axes = figure.add_subplot()
     sizes = [row.size or 0 for row in members]

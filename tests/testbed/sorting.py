@@ -6,7 +6,9 @@ all that uses one of the costly parts: there is one of a kind then, and nobody s
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,17 @@ def group(item: pytest.Item) -> str:
     """Return what a test shares with those that the same worker runs: a part of one kind, or its file."""
     needed = parts(item)
     return next((part for part in ONE_OF_A_KIND if part in needed), "")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leave what is collected out of garbage collections: it is much, and stays to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
