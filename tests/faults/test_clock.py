@@ -109,6 +109,7 @@ async def ended(service: Service, name: str) -> Job:
     return await until(service, name, SubState.ENDED)
 
 
+@pytest.mark.daemon
 @pytest.mark.parametrize(
     "steps", [(DAY_MS,), (-DAY_MS,), (DAY_MS, -DAY_MS, DAY_MS)], ids=["forward", "back", "to-and-fro"]
 )
@@ -136,6 +137,7 @@ async def test_a_clock_that_is_set_costs_no_job_anything(
         await check_times(service, job.name)
 
 
+@pytest.mark.daemon
 @pytest.mark.parametrize("step", [HOUR_MS, -HOUR_MS], ids=["forward", "back"])
 async def test_a_time_limit_is_as_long_as_it_says_whatever_the_clock_is_set_to(
     begin: Begin, machine: Machine, step: int

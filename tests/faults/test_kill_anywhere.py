@@ -168,6 +168,7 @@ async def kill_everywhere(live: Callable[[int, Sequence[str]], Drill], once: int
     assert killed > len(days) * 0.7
 
 
+@pytest.mark.daemon
 @pytest.mark.timeout(3600)
 async def test_kills_at_any_moment_are_survived_on_processes(tmp_path: Path, thorough: bool) -> None:
     await kill_everywhere(on_processes(tmp_path), *((60, 20) if thorough else (12, 4)))

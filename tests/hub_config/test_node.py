@@ -29,6 +29,7 @@ def test_the_node_on_path_is_used_when_it_is_new_enough(tmp_path: Path) -> None:
     assert found.stdout.strip() == str(tmp_path)
 
 
+@pytest.mark.daemon
 def test_without_node_the_one_from_pypi_ends_when_it_is_told_to(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
     shell = shutil.which("sh")

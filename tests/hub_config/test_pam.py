@@ -12,6 +12,8 @@ import pytest
 from tests.hub import PASSWORD, REPOSITORY, Hub
 from tests.testbed.accounts import Accounts
 
+pytestmark = pytest.mark.daemon
+
 _PROFILES = """\
 - display_name: Everybody
 - display_name: With vision

@@ -136,6 +136,7 @@ def test_the_welcome_says_which_nodes_there_are(
     assert ("simulated" in line) == ("gpus" in cluster)
 
 
+@pytest.mark.daemon
 def test_a_hub_that_cannot_start_says_why_in_a_sentence_and_leaves_nothing_behind(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_hub_that_cannot_start_says_why_in_a_sentence_and_leaves_nothing_behin
     assert port_is_free(port)
 
 
+@pytest.mark.daemon
 def test_a_lost_database_is_said_with_what_to_type_here(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,6 +86,7 @@ def test_all_of_the_hub_works_over_tls(tls_hub: tuple[Hub, WebServer], chromium:
     assert job in done.stdout, done.stderr
 
 
+@pytest.mark.daemon
 def test_an_address_without_tls_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

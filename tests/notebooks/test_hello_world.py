@@ -32,6 +32,7 @@ def test_it_is_stored_without_outputs() -> None:
         assert cell.get("execution_count") is None
 
 
+@pytest.mark.daemon
 async def test_its_jobs_really_run_and_the_network_learns(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

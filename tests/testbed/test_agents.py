@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.daemon
 def test_a_scheduler_runs_jobs_over_stand_ins_for_nodes_and_their_agents() -> None:
     sizes = ("--nodes=3", "--tasks=12", "--gang=2", "--seconds=0.1")
     done = subprocess.run(

@@ -51,6 +51,7 @@ def started(folder: Path, count: int) -> list[int]:
     return [int(path.stem) for path in found]
 
 
+@pytest.mark.daemon
 @pytest.mark.parametrize(
     ("number", "workers", "count"), [(signal.SIGINT, 0, 2), (signal.SIGTERM, 0, 2), (signal.SIGTERM, 2, 4)]
 )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
+from types import CodeType, FunctionType
+
 import pytest
 
 from tests.testbed.postgres import Postgres
@@ -57,12 +61,37 @@ def test_a_parameter_stands_for_the_fixture_that_it_asks_for(
     assert group(request.node) == ("postgres" if either == "postgresql" else "")
 
 
-def test_no_test_starts_a_daemon_past_its_fixtures(request: pytest.FixtureRequest) -> None:
+def test_no_test_without_the_mark_starts_a_daemon(request: pytest.FixtureRequest) -> None:
     tests = (item for item in request.session.items if isinstance(item, pytest.Function))
-    unmarked = (item for item in tests if item.get_closest_marker("daemon") is None)
-    assert [
-        item.nodeid for item in unmarked if any(map(DAEMON_TYPES.fullmatch, item.function.__code__.co_names))
-    ] == []
+    unmarked = [item for item in tests if item.get_closest_marker("daemon") is None]
+    assert [item.nodeid for item in unmarked if makes_a_daemon(item.function)] == []
+    fixtures = {
+        fixture.func
+        for item in unmarked
+        for found in item._fixtureinfo.name2fixturedefs.values()
+        for fixture in found
+        if fixture.func.__module__.startswith("tests.")
+    }
+    assert [fixture.__qualname__ for fixture in fixtures if makes_a_daemon(fixture)] == []
+
+
+@cache
+def makes_a_daemon(function: FunctionType) -> bool:
+    """Return whether a function makes something of a daemon's type, or calls one of its module that does."""
+    used = {name for code in _codes(function.__code__) for name in code.co_names}
+    called = (function.__globals__.get(name) for name in used - {function.__name__})
+    return any(map(DAEMON_TYPES.fullmatch, used)) or any(
+        makes_a_daemon(one)
+        for one in called
+        if isinstance(one, FunctionType) and one.__module__ == function.__module__
+    )
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
 
 
 @pytest.mark.parametrize(
