@@ -1,4 +1,4 @@
-"""A real scheduler, and spawners as the Hub makes them."""
+"""A real scheduler, spawners as the Hub makes them, and Hubs that are configured and not started."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
 from inspect import isawaitable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from jupyterhub.objects import Hub, Server
 from jupyterhub.user import User
 
 from pai_spawner import PAISpawner, startup
+from pai_spawner.doctor.configuration import HubConfiguration, read_configuration
 from tests.testbed.scheduler import RunningScheduler, StartScheduler
 
 #: Stands in for a single-user server: listens where it is told, and starts at once.
@@ -25,6 +27,7 @@ http.server.HTTPServer((url.hostname, url.port), http.server.SimpleHTTPRequestHa
 """
 
 Make = Callable[..., PAISpawner]
+Configure = Callable[..., HubConfiguration]
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,18 @@ async def make(scheduler: RunningScheduler, monkeypatch: pytest.MonkeyPatch) -> 
         if await spawner.poll() is None:
             await spawner.stop()
     db.close()
+
+
+@pytest.fixture
+def configure(tmp_path: Path) -> Configure:
+    """Return how to configure a Hub, by the lines of its file and its environment."""
+
+    def make(*lines: str, **environ: str) -> HubConfiguration:
+        file = tmp_path / "configuration.py"
+        file.write_text("\n".join(("c = get_config()", *lines)))
+        return read_configuration(file, tmp_path, environ)
+
+    return make
 
 
 async def eventually(fits: Callable[[], Any]) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_spawner.doctor.configuration import ConfigurationError, is_loopback
-
-from .conftest import Configure
+from tests.spawner.conftest import Configure
 
 
 def test_addresses_are_those_by_which_this_machine_reaches_them(configure: Configure) -> None:

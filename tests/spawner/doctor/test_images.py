@@ -11,9 +11,8 @@ import pytest
 
 from pai_scheduler.server.doctor.finding import Severity
 from pai_spawner.doctor.offers import of_images
+from tests.spawner.conftest import Configure
 from tests.testbed.docker import bridge_address, client
-
-from .conftest import Configure
 
 
 @pytest.fixture

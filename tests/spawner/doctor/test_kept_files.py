@@ -10,9 +10,8 @@ from jupyterhub import orm
 
 from pai_scheduler.server.doctor.finding import Finding, Severity
 from pai_spawner.doctor.configuration import of_kept_files
+from tests.spawner.conftest import Configure
 from tests.testbed.postgres import Postgres
-
-from .conftest import Configure
 
 
 def said(finding: Finding) -> str:

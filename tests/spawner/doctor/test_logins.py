@@ -6,8 +6,7 @@ import pytest
 
 from pai_scheduler.server.doctor.finding import Severity
 from pai_spawner.doctor.configuration import of_logins
-
-from .conftest import Configure
+from tests.spawner.conftest import Configure
 
 _SHARED = "c.JupyterHub.authenticator_class = 'shared-password'"
 _DUMMY = "c.JupyterHub.authenticator_class = 'dummy'"

@@ -9,8 +9,7 @@ from jupyterhub import orm
 
 from pai_scheduler.server.doctor.finding import Severity
 from pai_spawner.doctor.offers import of_offers
-
-from .conftest import Configure
+from tests.spawner.conftest import Configure
 
 _MANAGED = "c.Authenticator.manage_groups = True"
 _PROFILES = """

@@ -8,8 +8,7 @@ import pytest
 
 from pai_scheduler.server.doctor.finding import Severity
 from pai_spawner.doctor.offers import of_shared_folders
-
-from .conftest import Configure
+from tests.spawner.conftest import Configure
 
 _PROFILE = """
 c.PAISpawner.images = {'PAI': 'pai/notebook'}
