@@ -29,6 +29,7 @@ CONSENT = (
     "api/oauth2/authorize?client_id=service-pai&response_type=code&state=x"
     "&redirect_uri=%2Fservices%2Fpai%2Foauth_callback"
 )
+NAMES = {"Hub", "JupyterHub", "root", "carol", "dora", "holder", "revoke"}
 WAITING = {"gpus": 3, "gpu_type": "TITANX"}
 
 
@@ -78,8 +79,28 @@ def held(hub: Hub) -> None:
     hub.wait_ready("holder")
 
 
+@contextlib.contextmanager
+def proxy_without_servers(hub: Hub) -> Iterator[None]:
+    """Run a proxy at the Hub's address that was told nothing."""
+    program = REPOSITORY / "build/proxy/node_modules/configurable-http-proxy/bin/configurable-http-proxy"
+    ports = ("--ip", "127.0.0.1", "--port", str(hub.port), "--api-port", str(free_port()))
+    with subprocess.Popen(["node", str(program), *ports]) as proxy:
+        try:
+            yield
+        finally:
+            proxy.kill()
+
+
 @pytest.mark.usefixtures("held")
-def test_a_start_is_watched_past_a_killed_hub_and_cancelled(hub: Hub, page: Page) -> None:
+def test_a_killed_hub_is_outlived_by_a_start_that_is_watched_and_by_lab(
+    hub: Hub, page: Page, browser: Browser
+) -> None:
+    assert hub.start_server("dora", {"memory_mb": 768}).is_success
+    hub.wait_ready("dora")
+    lab = log_in(hub, browser.new_page(locale="en-GB"), "dora", PASSWORD)
+    lab.goto(f"{hub.url}/user/dora/lab/tree/tutorials")
+    expect(lab.locator(".jp-DirListing-item").first).to_be_visible()
+    (job,) = hub.running_jobs("dora")
     assert hub.start_server("carol", WAITING).status_code == 202
     page.goto(f"{hub.url}/hub/spawn-pending/carol")
     expect(page).to_have_title("Place 1 in the queue · Default server")
@@ -88,7 +109,20 @@ def test_a_start_is_watched_past_a_killed_hub_and_cancelled(hub: Hub, page: Page
 
     hub.kill()
     expect(page.locator("#pai-lost")).to_be_visible()
+    said = lab.locator(".pai-Banner")
+    expect(said).to_contain_text("Your server runs on")
+    expect(lab.locator(".jp-Dialog")).to_have_count(0)
+    # as the proxy is until the Hub has told it which servers there are: JupyterLab is told 404
+    with proxy_without_servers(hub):
+        with lab.expect_response(
+            lambda answer: "/api/contents/tutorials" in answer.url and answer.status == 404
+        ):
+            lab.locator('[data-command="filebrowser:refresh"]').click()
+        expect(said).to_contain_text("Your server runs on")
     hub.start()
+    expect(said).to_have_count(0)
+    expect(lab.locator(".jp-Dialog")).to_have_count(0)
+    expect(lab.locator("#filebrowser .jp-BreadCrumbs")).to_contain_text("tutorials")
     expect(page.locator("#pai-lost")).to_be_hidden()
     expect(page).to_have_title("Place 1 in the queue · Default server")
     page.goto(f"{hub.url}/hub/home")
@@ -101,6 +135,15 @@ def test_a_start_is_watched_past_a_killed_hub_and_cancelled(hub: Hub, page: Page
     page.get_by_role("link", name="My servers").click()
     expect(page.locator("[data-server=''] [data-ending=cancelled]")).to_be_visible()
     assert hub.running_jobs("carol") == []
+
+    # and Lab says in the end why the server has ended
+    hub.scheduler("dora", "PUT", f"user/dora/jobs/{job['name']}/executionType", json={"value": "STOP"})
+    wait_for(lambda: not hub.running_jobs("dora"), "dora's job to end")
+    dialog = lab.locator(".jp-Dialog").filter(has_text="The server has ended")
+    expect(dialog).to_contain_text("Stopped by dora.")
+    dialog.get_by_role("button", name="Start again").click()
+    lab.wait_for_url("**/hub/spawn/dora*")
+    lab.close()
 
 
 @pytest.mark.usefixtures("held")
@@ -173,7 +216,15 @@ def test_no_page_for_administrators_has_a_serious_fault_for_whoever_cannot_see_o
 
 def english(text: str) -> set[str]:
     """Return the words of a page in Chinese that are neither Chinese nor a name."""
-    return set(re.findall("[A-Za-z]{2,}", text)) - {"Hub", "JupyterHub", "root", "carol", "holder", "revoke"}
+    return set(re.findall("[A-Za-z]{2,}", text)) - {
+        "Hub",
+        "JupyterHub",
+        "root",
+        "carol",
+        "dora",
+        "holder",
+        "revoke",
+    }
 
 
 def test_a_server_that_is_being_stopped_says_so(hub: Hub, page: Page) -> None:
@@ -319,45 +370,3 @@ def test_lab_says_that_the_login_has_expired_and_goes_on_after_the_next_one(
         expect(page.get_by_label("Job name")).to_have_value("typed-before")
         # (Chromium may wait for ever to close a page that is just going from one address to the next)
         expect(other.locator(".jp-LauncherCard").first).to_be_visible()
-
-
-@contextlib.contextmanager
-def proxy_without_servers(hub: Hub) -> Iterator[None]:
-    """Run a proxy at the Hub's address that was told nothing."""
-    program = REPOSITORY / "build/proxy/node_modules/configurable-http-proxy/bin/configurable-http-proxy"
-    ports = ("--ip", "127.0.0.1", "--port", str(hub.port), "--api-port", str(free_port()))
-    with subprocess.Popen(["node", str(program), *ports]) as proxy:
-        try:
-            yield
-        finally:
-            proxy.kill()
-
-
-def test_lab_says_that_the_server_runs_on_and_in_the_end_why_it_has_ended(hub: Hub, page: Page) -> None:
-    have_server(hub)
-    page.goto(f"{hub.url}/user/carol/lab/tree/tutorials")
-    expect(page.locator(".jp-DirListing-item").first).to_be_visible()
-    (job,) = hub.running_jobs("carol")
-
-    hub.kill()
-    said = page.locator(".pai-Banner")
-    expect(said).to_contain_text("Your server runs on")
-    expect(page.locator(".jp-Dialog")).to_have_count(0)
-    # as the proxy is until the Hub has told it which servers there are: JupyterLab is told 404
-    with proxy_without_servers(hub):
-        with page.expect_response(
-            lambda answer: "/api/contents/tutorials" in answer.url and answer.status == 404
-        ):
-            page.locator('[data-command="filebrowser:refresh"]').click()
-        expect(said).to_contain_text("Your server runs on")
-    hub.start()
-    expect(said).to_have_count(0)
-    expect(page.locator(".jp-Dialog")).to_have_count(0)
-    expect(page.locator("#filebrowser .jp-BreadCrumbs")).to_contain_text("tutorials")
-
-    hub.scheduler("carol", "PUT", f"user/carol/jobs/{job['name']}/executionType", json={"value": "STOP"})
-    wait_for(lambda: not hub.running_jobs("carol"), "carol's job to end")
-    dialog = page.locator(".jp-Dialog").filter(has_text="The server has ended")
-    expect(dialog).to_contain_text("Stopped by carol.")
-    dialog.get_by_role("button", name="Start again").click()
-    page.wait_for_url("**/hub/spawn/carol*")
