@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.hub import PASSWORD, Hub, open_hub, wait_for
 from tests.testbed.browser import CHROMIUM_FLAGS
@@ -39,6 +39,16 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         yield hub
 
 
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """Return a browser that nobody is logged in with."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        expect.set_options(timeout=90_000)
+        yield browser
+        browser.close()
+
+
 def test_an_idle_session_is_warned_and_its_user_keeps_it(hub: Hub) -> None:
     assert hub.start_server("keeper", {"gpus": 1}).is_success
     hub.wait_ready("keeper")
@@ -58,13 +68,10 @@ def test_an_idle_session_is_warned_and_its_user_keeps_it(hub: Hub) -> None:
     hub.stop_server("keeper")
 
 
-def test_the_home_says_how_long_a_server_has_left_and_what_ends_it_first(hub: Hub, chromium: str) -> None:
+def test_the_home_says_how_long_a_server_has_left_and_what_ends_it_first(hub: Hub, browser: Browser) -> None:
     assert hub.start_server("planner", {}).is_success
     hub.wait_ready("planner")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        page = browser.new_page(locale="en-GB")
-        expect.set_options(timeout=90_000)
+    with browser.new_page(locale="en-GB") as page:
         page.goto(f"{hub.url}/hub/login?next=/hub/home")
         page.fill("#username_input", "planner")
         page.fill("#password_input", PASSWORD)
@@ -81,7 +88,6 @@ def test_the_home_says_how_long_a_server_has_left_and_what_ends_it_first(hub: Hu
         expect(row.locator("[data-part=left]")).to_have_text(
             re.compile("^[45] minutes left of its time limit.$")
         )
-        browser.close()
     with hub.browser("planner", language="zh-CN") as reader:
         assert re.search("距其时间限制还剩 [45] 分钟。", reader.get("/hub/home").text)
     hub.stop_server("planner")
@@ -221,14 +227,11 @@ def open_lab(hub: Hub, page: Page, user: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def test_jupyterlab_warns_keeps_tells_and_says_that_the_session_was_ended(hub: Hub, chromium: str) -> None:
+def test_jupyterlab_warns_keeps_tells_and_says_that_the_session_was_ended(hub: Hub, browser: Browser) -> None:
     ARTEFACTS.mkdir(parents=True, exist_ok=True)
     assert hub.start_server("zoe", {"gpus": 1}).is_success
     hub.wait_ready("zoe")
-    expect.set_options(timeout=60_000)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+    with browser.new_page(viewport={"width": 1280, "height": 800}) as page:
         open_lab(hub, page, "zoe")
         shown = page.locator(".Toastify__toast")
         warning = shown.filter(has_text="This session is idle")
@@ -261,25 +264,22 @@ def test_jupyterlab_warns_keeps_tells_and_says_that_the_session_was_ended(hub: H
         ended = shown.filter(has_text="This session was ended; your files are kept.")
         expect(ended).to_contain_text("the session was idle")
         page.screenshot(path=ARTEFACTS / "ended.png")
-        browser.close()
     (job,) = hub.scheduler("zoe", "GET", "jobs").json()
     status = hub.scheduler("zoe", "GET", f"user/zoe/jobs/{job['name']}").json()["jobStatus"]
     assert status["appExitDiagnostics"].startswith("Stopped by pai-sessions: the session was idle")
 
 
-def test_jupyterlab_takes_the_warning_back_when_the_user_stops_the_session(hub: Hub, chromium: str) -> None:
+def test_jupyterlab_takes_the_warning_back_when_the_user_stops_the_session(
+    hub: Hub, browser: Browser
+) -> None:
     assert hub.start_server("yan").is_success
     hub.wait_ready("yan")
-    expect.set_options(timeout=60_000)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+    with browser.new_page(viewport={"width": 1280, "height": 800}) as page:
         open_lab(hub, page, "yan")
         shown = page.locator(".Toastify__toast")
         expect(shown.filter(has_text="This session is idle")).to_be_visible()
         hub.stop_server("yan")
         expect(shown.filter(has_text="This session is idle")).to_have_count(0)
         expect(shown.filter(has_text="This session was ended")).to_have_count(0)
-        browser.close()
     with hub.browser("yan") as reader:
         assert 'data-ending="stopped"' in reader.get("/hub/home").text
