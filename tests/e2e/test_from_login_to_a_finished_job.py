@@ -52,6 +52,9 @@ def documented_job() -> str:
     return json.dumps(job, indent=2, ensure_ascii=False)
 
 
+# (servers and kernels in containers: test_kernels_as_jobs.py; a browser that comes to one: the variant with
+# subdomains; a tutorial in their image: notebooks/; what a job in Docker prints: test_couplet.py)
+@pytest.mark.parametrize("engine", ["process", pytest.param("docker", marks=pytest.mark.long)])
 def test_from_login_to_a_finished_job(hub: Hub, page: Page, engine: str) -> None:
     camera = Camera(page, engine)
     try:

@@ -111,7 +111,13 @@ async def ended(service: Service, name: str) -> Job:
 
 @pytest.mark.daemon
 @pytest.mark.parametrize(
-    "steps", [(DAY_MS,), (-DAY_MS,), (DAY_MS, -DAY_MS, DAY_MS)], ids=["forward", "back", "to-and-fro"]
+    "steps",
+    [
+        # (the first step of the last)
+        pytest.param((DAY_MS,), id="forward", marks=pytest.mark.long),
+        pytest.param((-DAY_MS,), id="back"),
+        pytest.param((DAY_MS, -DAY_MS, DAY_MS), id="to-and-fro"),
+    ],
 )
 async def test_a_clock_that_is_set_costs_no_job_anything(
     service: Service, machine: Machine, steps: tuple[int, ...]

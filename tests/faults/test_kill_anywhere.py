@@ -171,7 +171,7 @@ async def kill_everywhere(live: Callable[[int, Sequence[str]], Drill], once: int
 @pytest.mark.daemon
 @pytest.mark.timeout(3600)
 async def test_kills_at_any_moment_are_survived_on_processes(tmp_path: Path, thorough: bool) -> None:
-    await kill_everywhere(on_processes(tmp_path), *((60, 20) if thorough else (12, 4)))
+    await kill_everywhere(on_processes(tmp_path), *((60, 20) if thorough else (6, 2)))
 
 
 @pytest.mark.long

@@ -19,7 +19,8 @@ from tests.testbed.warm import WarmScheduler
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02-data-and-results.ipynb"
 
 
-@pytest.fixture(params=["process", "docker"])
+# (with processes: e2e/test_couplet.py goes from data to downloaded results)
+@pytest.fixture(params=[pytest.param("process", marks=pytest.mark.long), "docker"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "docker":
         monkeypatch.setenv("DOCKER_HOST", request.getfixturevalue("docker_host"))

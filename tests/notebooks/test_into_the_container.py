@@ -18,7 +18,8 @@ from tests.testbed.warm import WarmScheduler
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "03-into-the-container.ipynb"
 
 
-@pytest.fixture(params=["process", "docker"])
+# (processes are entered in each of these ways in scheduler/ssh/runtime/process)
+@pytest.fixture(params=[pytest.param("process", marks=pytest.mark.long), "docker"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "docker":
         monkeypatch.setenv("DOCKER_HOST", request.getfixturevalue("docker_host"))
