@@ -1,4 +1,4 @@
-"""Figures of the walks: stops, functions, files and lines that one reads to follow each flow.
+"""Figures of the walks: steps, stops, functions, files and lines that one reads to follow each flow.
 
 `python -m docs.generate.stops` prints them for a page, which is `walks.md` unless another is named.
 """
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 _TEMPLATE = Path(__file__).parent / "templates" / "walks.md"
 _HEADING = re.compile(r"^(##+) (.+)$", re.MULTILINE)
+_STEP = re.compile(r"^\d+\. ", re.MULTILINE)
 _STOP = re.compile(r"\[`([\w./-]+)::([\w.]+)`\](?!:)")
 #: where paths begin that do not begin in `pai_scheduler`
 _PACKAGES = ("pai_labextension/", "pai_spawner/")
@@ -40,13 +41,22 @@ class Reference(NamedTuple):
         return any(part.startswith("_") for part in self.name.split(".") if part != "__init__")
 
 
+class Section(NamedTuple):
+    """What a section of a page has: numbered places, and references in their order."""
+
+    steps: int
+    references: Sequence[Reference]
+
+
 class Figures(NamedTuple):
     """What one reads to follow a flow.
 
-    A stop is a function that is called from another file, or the first that is opened in its file; the
-    private helpers of a file are read at the stop there, and counted as functions only.
+    A step is a numbered place, where the flow is handed on. A stop is a function that is called from another
+    file, or the first that is opened in its file; the private helpers of a file are read at the stop there,
+    and counted as functions only.
     """
 
+    steps: int
     stops: int
     functions: int
     files: int
@@ -60,38 +70,43 @@ class Figures(NamedTuple):
 
 def facts(_locale: str) -> Mapping[str, Any]:
     """Return the figures of each section, and a link for each reference."""
-    text = _TEMPLATE.read_text(encoding="utf-8")
-    named = sorted({reference for references in sections(text).values() for reference in references})
+    found = sections(_TEMPLATE.read_text(encoding="utf-8"))
+    named = sorted({reference for section in found.values() for reference in section.references})
     return {
-        "figures": {name: count(references) for name, references in sections(text).items()},
+        "figures": {name: count(section) for name, section in found.items()},
         "links": [(f"{one.path}::{one.name}", f"../../{one.file.relative_to(ROOT)}") for one in named],
     }
 
 
-def sections(text: str) -> Mapping[str, Sequence[Reference]]:
-    """Return the references of each section of a page, in order; those of its subsections are its own too."""
-    found: dict[str, list[Reference]] = {}
+def sections(text: str) -> Mapping[str, Section]:
+    """Return the sections of a page that name functions; what a subsection has is its section's too."""
+    bodies: dict[str, str] = {}
     above = ""
     headings = list(_HEADING.finditer(text))
     for heading, following in zip(headings, [*headings[1:], None], strict=True):
-        body = text[heading.end() : following.start() if following else len(text)]
-        references = [Reference(path, name) for path, name in _STOP.findall(body)]
         above = above if heading[1] == "###" else heading[2]
-        for name in dict.fromkeys((above, heading[2])):
-            of_it = found.setdefault(name, [])
-            of_it += [one for one in dict.fromkeys(references) if one not in of_it]
-    return {name: references for name, references in found.items() if references}
+        for name in {above, heading[2]}:
+            body = text[heading.end() : following.start() if following else len(text)]
+            bodies[name] = bodies.get(name, "") + body
+    found = {
+        name: Section(
+            len(_STEP.findall(body)), [Reference(*one) for one in dict.fromkeys(_STOP.findall(body))]
+        )
+        for name, body in bodies.items()
+    }
+    return {name: section for name, section in found.items() if section.references}
 
 
-def count(references: Sequence[Reference]) -> Figures:
+def count(section: Section) -> Figures:
     """Count what a section lists; KeyError where a file defines no such thing."""
     opened: set[str] = set()
-    stops = 0
+    stops, references = 0, section.references
     for reference in references:
         stops += reference.path not in opened or not reference.is_private
         opened.add(reference.path)
     read = (reference for reference in references if reference.file.suffix == ".py")
-    return Figures(stops, len(references), len(opened), sum(_lines(one, references) for one in read))
+    lines = sum(_lines(one, references) for one in read)
+    return Figures(section.steps, stops, len(references), len(opened), lines)
 
 
 def _lines(reference: Reference, others: Iterable[Reference]) -> int:
@@ -118,12 +133,10 @@ def _walk(body: Iterable[ast.stmt], above: str) -> Iterator[tuple[str, _Definiti
 
 def main(page: Path = _TEMPLATE) -> None:
     """Print a table of a page's figures."""
-    for name, references in sections(page.read_text(encoding="utf-8")).items():
-        found = count(references)
-        print(
-            f"{name:24}{found.stops:4} stops {found.functions:4} functions {found.files:3} files "
-            f"{found.lines:5} lines {found.lines_per_file:6.1f} a file"
-        )
+    print(" " * 22, *(f"{name:>10}" for name in Figures._fields), f"{'a file':>8}")
+    for name, section in sections(page.read_text(encoding="utf-8")).items():
+        found = count(section)
+        print(f"{name:22}", *(f"{number:10}" for number in found), f"{found.lines_per_file:8.1f}")
 
 
 if __name__ == "__main__":
