@@ -11,19 +11,53 @@ import signal
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from importlib import resources
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
+from jupyterhub.services.auth import HubOAuthCallbackHandler
 from tornado.httpserver import HTTPServer
+from tornado.web import Application, StaticFileHandler
 
 from pai_scheduler.client.rest import Client
 
-from .app import make_app
 from .culler import Records, SessionKeeper, asker
-from .handlers import Context
+from .handlers import (
+    SESSION_PATH,
+    Context,
+    EndHandler,
+    KeepSessionHandler,
+    MessageHandler,
+    SessionHandler,
+    SessionsHandler,
+)
 from .hub_client import HubClient
+from .page_handlers import ActionHandler, PageHandler
 from .policy_file import PolicyError, PolicySource
+
+# The service's routes.
+
+
+def make_app(context: Context, cookie_secret: bytes) -> Application:
+    """Make the application below the service's prefix."""
+    prefix, given = context.prefix, {"context": context}
+    static = Path(str(resources.files(__package__).joinpath("static")))
+    return Application(
+        [
+            (prefix, PageHandler, given),
+            (prefix + "actions", ActionHandler, given),
+            (prefix + "api/sessions", SessionsHandler, given),
+            (prefix + SESSION_PATH, SessionHandler, given),
+            (prefix + SESSION_PATH + "/keep", KeepSessionHandler, given),
+            (prefix + SESSION_PATH + "/end", EndHandler, given),
+            (prefix + SESSION_PATH + "/messages", MessageHandler, given),
+            (prefix + "static/(.*)", StaticFileHandler, {"path": str(static)}),
+            (prefix + "oauth_callback", HubOAuthCallbackHandler),
+        ],
+        cookie_secret=cookie_secret,
+    )
+
 
 _log = logging.getLogger(__name__)
 

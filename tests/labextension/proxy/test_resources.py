@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pai_labextension.proxy.upstream import (
+from pai_labextension.proxy.handlers import (
     MethodError,
     NoResourceError,
     ParameterError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_labextension.proxy.upstream import MethodError, NoResourceError, ParameterError, storage_target
+from pai_labextension.proxy.handlers import MethodError, NoResourceError, ParameterError, storage_target
 
 
 @pytest.mark.parametrize(

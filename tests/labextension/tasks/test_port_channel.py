@@ -11,7 +11,7 @@ import asyncssh
 import pytest
 from aiohttp import web
 
-from pai_labextension.tasks.port_client import http_session
+from pai_labextension.tasks.ports import http_session
 from pai_scheduler.client.ssh.connection import SharedConnection
 from tests.testbed.sshd import RunningSshd
 

@@ -21,7 +21,7 @@ from pai_scheduler.engine.swarm.protocol import Heard, Listen, Open, Opened
 from pai_scheduler.engine.swarm.session import Tunnels
 from pai_scheduler.engine.swarm.tunnel import FarEnd, reset_at_close, scheduler_tls, splice
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.workers.tunnel_server.reach import reach
+from pai_scheduler.workers.tunnel_server.server import reach
 from tests.scheduler.client.storage.cutting import cutting
 
 from .small_agent import SmallAgent

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pai_scheduler.engine.agent import ingress as front_door_module
-from pai_scheduler.engine.agent.ingress import FrontDoor
+from pai_scheduler.engine.agent import host as front_door_module
+from pai_scheduler.engine.agent.host import FrontDoor
 from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.engine.swarm.protocol import Caller
 from pai_scheduler.testing.ports import free_ports

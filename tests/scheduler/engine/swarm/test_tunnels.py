@@ -217,7 +217,7 @@ async def test_a_container_whose_port_nobody_has_here_is_given_up_and_said(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.engine.agent.ingress._WAIT_SECONDS", 0.5)
+    monkeypatch.setattr("pai_scheduler.engine.agent.host._WAIT_SECONDS", 0.5)
     agent.bridge_address = "127.0.0.2"
     port = free_port()
     await open_engine(front_doors={port: "127.0.0.1"}).start()

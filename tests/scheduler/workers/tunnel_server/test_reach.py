@@ -11,8 +11,8 @@ from pai_scheduler.engine.swarm.connection import AgentConnection
 from pai_scheduler.engine.swarm.tunnel import FarEnd, scheduler_tls
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.testing.ports import free_port
-from pai_scheduler.workers.tunnel_server import reach as reach_module
-from pai_scheduler.workers.tunnel_server.reach import reach
+from pai_scheduler.workers.tunnel_server import server as reach_module
+from pai_scheduler.workers.tunnel_server.server import reach
 from tests.scheduler.engine.agent.small_agent import SmallAgent
 
 TASK = TaskRef("0123456789ab", 0, "main", 0)
