@@ -33,10 +33,10 @@ BUDGETS = {
     "pai_scheduler.client.cli.program": (6, "asyncio babel"),
     "pai_scheduler.client.rest": (8, "babel httpx msgspec"),
     # one of each for a scheduler, or for a node
-    "pai_scheduler.ssh.gateway.__main__": (34, "asyncio asyncssh babel cryptography httpx msgspec"),
-    "pai_scheduler.workers.file_server.__main__": (48, "asyncio babel msgspec requests tornado"),
-    "pai_scheduler.workers.tunnel_server.__main__": (31, "asyncio babel msgspec"),
-    "pai_scheduler.engine.agent.__main__": (56, "aiodocker aiohttp asyncio babel msgspec tornado"),
+    "pai_scheduler.ssh.gateway.__main__": (31, "asyncio asyncssh babel cryptography httpx msgspec"),
+    "pai_scheduler.workers.file_server.__main__": (46, "asyncio babel msgspec requests tornado"),
+    "pai_scheduler.workers.tunnel_server.__main__": (30, "asyncio babel msgspec"),
+    "pai_scheduler.engine.agent.__main__": (55, "aiodocker aiohttp asyncio babel msgspec tornado"),
     "pai_scheduler.server.doctor.node_probe": (
         22,
         "aiodocker aiohttp asyncio babel cryptography docker msgspec requests yaml",

@@ -35,8 +35,7 @@ from .input_identity import JobIdentities, storage_uris
 from .inputs import JobInputs
 from .jobs import Jobs, Tasks
 from .launcher import Launcher
-from .maintenance import MaintenancePlan
-from .nodes import Nodes
+from .nodes import MaintenancePlan, Nodes
 from .notifications import Notifications, Sender
 from .queues import Queues
 from .reader import Reader

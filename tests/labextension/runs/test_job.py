@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pai_labextension.runs.job import FileKind, RunDemand, RunError, kind_of, run_job, suggested_name
+from pai_labextension.runs.manager import FileKind, RunDemand, RunError, kind_of, run_job, suggested_name
 from pai_scheduler.job.validation import validate
 
 DEMAND = RunDemand(

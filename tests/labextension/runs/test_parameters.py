@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pai_labextension.runs.job import RunError, defaults, values
+from pai_labextension.runs.manager import RunError, defaults, values
 
 
 def code(source: str | list[str], *tags: str) -> dict[str, Any]:
