@@ -113,10 +113,7 @@ class ApiHandler(AnsweringHandler):
 
     async def identify(self) -> Principal:
         """Find out who asks; refuses who cannot be known."""
-        return await self.identify_token(bearer_token(self.request.headers.get("Authorization", "")))
-
-    async def identify_token(self, token: str) -> Principal:
-        """Find out whose token this is; refuses nobody's."""
+        token = bearer_token(self.request.headers.get("Authorization", ""))
         return await self.context.holder_of(token, self.peer)
 
     async def asked_user(self, name: str, forbidden_text: Message) -> Principal:

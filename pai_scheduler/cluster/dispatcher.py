@@ -235,7 +235,7 @@ class Dispatcher:
         ends = list(self._holdings.ending)
         if not borrowing and not any(holding.preempted for holding in ends):
             return False
-        kept = self._reservations_within() if bound is Bound.GUARANTEE else list(self._reservations)
+        kept = self._reservations.within() if bound is Bound.GUARANTEE else list(self._reservations)
         plan = self._plan(job_id, bound, [*ends, *borrowing], kept)
         if plan is None:
             return False
@@ -523,9 +523,6 @@ class Dispatcher:
 
     def _is_hopeless(self, line: ShapeQueue[Shape]) -> bool:
         return (line.virtual_cluster, line.shape) in self.state.hopeless
-
-    def _reservations_within(self) -> list[Reservation]:
-        return self._reservations.within()
 
     def _type_of(self, place: Assignment) -> str | None:
         if not place.gpus:
