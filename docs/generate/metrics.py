@@ -9,9 +9,8 @@ from prometheus_client.metrics_core import Metric
 
 from pai_scheduler import logging_config
 from pai_scheduler.monitoring import recorder, series
-from pai_scheduler.monitoring.meters import Present, ServiceFacts
+from pai_scheduler.monitoring.meters import Present, ServiceFacts, Tally
 from pai_scheduler.monitoring.monitor import Monitor
-from pai_scheduler.monitoring.tally import Tally
 
 
 def facts(_locale: str) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tornado.http1connection import HTTP1Connection, HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
+from tornado.iostream import IOStream
 from tornado.web import Application, stream_request_body
 
 from pai_scheduler.api.answering import log_request
@@ -31,7 +32,27 @@ from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.storage.files import Files
 
 from .messages import Answered, Report, Sent
-from .stream import PassedOnStream
+
+# A connection that was passed on: first what the scheduler has read of it, then what the client sends.
+
+
+class PassedOnStream(IOStream):
+    """Reads the beginning of `transfer` again, then from its socket. `number`: as the scheduler calls it."""
+
+    def __init__(self, number: int, connection: socket.socket, transfer: Transfer, chunk: int) -> None:
+        self.number, self.transfer = number, transfer
+        self._beginning = memoryview(transfer.head + transfer.begun)
+        super().__init__(connection, read_chunk_size=chunk)
+
+    def read_from_fd(self, buf: bytearray | memoryview) -> int | None:
+        """Read into `buf`; return how many bytes, None where there are none yet."""
+        if self._beginning:
+            part = self._beginning[: len(buf)]
+            buf[: len(part)] = part
+            self._beginning = self._beginning[len(part) :]
+            return len(part)
+        return super().read_from_fd(buf)
+
 
 # Handlers of a file server: a file or an archive goes, a file comes (OPEN, ARCHIVE, CREATE, APPEND).
 

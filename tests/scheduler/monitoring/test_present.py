@@ -12,8 +12,7 @@ from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.model import Job, Task
 from pai_scheduler.engine.protocol import Usage
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.monitoring.meters import Present, ServiceFacts
-from pai_scheduler.monitoring.tally import Tally
+from pai_scheduler.monitoring.meters import Present, ServiceFacts, Tally
 from tests.scheduler.making import make_node, make_role, make_spec
 
 NODES = (

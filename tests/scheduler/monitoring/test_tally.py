@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_scheduler.cluster.resources import Assignment
 from pai_scheduler.core.model import Job, State, SubState, Task
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.monitoring.tally import JobKind, PlacedResources, Tally
+from pai_scheduler.monitoring.meters import JobKind, PlacedResources, Tally
 from tests.scheduler.making import make_node, make_role, make_spec
 
 NODES = {"a": make_node("a", gpus={"P100": 2, "V100": 2})}

@@ -8,7 +8,7 @@ import pytest
 
 from pai_scheduler.job.validation import parse_job
 from pai_scheduler.principal import Principal
-from pai_scheduler.service.input_permissions import find_refused
+from pai_scheduler.service.admission import find_refused
 from pai_scheduler.storage.paths import StorageNames
 from tests.scheduler.making import make_config
 

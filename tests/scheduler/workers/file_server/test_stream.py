@@ -8,7 +8,7 @@ import pytest
 
 from pai_scheduler.api.webhdfs.handover import Transfer
 from pai_scheduler.principal import Principal
-from pai_scheduler.workers.file_server.stream import PassedOnStream
+from pai_scheduler.workers.file_server.server import PassedOnStream
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 65536])
