@@ -1,4 +1,4 @@
-"""Admission of jobs: valid, under a free name, where the caller may, within the limits; their dependencies."""
+"""Admission of jobs: valid, under a free name, where the caller may, within limits; their dependencies."""
 
 from __future__ import annotations
 
