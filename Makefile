@@ -124,7 +124,7 @@ lint: build/tools
 lint-python:
 	$(bin)/ruff check
 	$(bin)/ruff format --check
-	$(bin)/mypy --num-workers auto
+	$(bin)/mypy
 	$(bin)/lint-imports
 
 docs: build/tools

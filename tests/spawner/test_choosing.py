@@ -398,7 +398,7 @@ def test_labels_and_contrast_are_good_on_a_phone_too(open_page: OpenPage, langua
         page.fill(field("cpus"), cpus)
         answer_in(page, fits)
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=scheme)
             found = page.evaluate("axe.run('.pai-form')")
             wrong = [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]]
             assert not wrong, scheme
