@@ -15,14 +15,21 @@ pytest.register_assert_rewrite("tests.faults.drill")
 
 pytest_plugins = ["tests.testbed.fixtures", "tests.testbed.guard", "tests.testbed.sorting"]
 
-# a busy machine must not make a test fail
-settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("no clock")
+# a busy machine must not make a test fail; see `examples`
+settings.register_profile(
+    "thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100
+)
+settings.register_profile("usual", settings.get_profile("thorough"), max_examples=25)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of `make test-all`."""
     parser.addoption("--thorough", action="store_true", help="drills, fuzzing and odd images at full length")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples the tests of properties go through, before any of them is imported."""
+    settings.load_profile("thorough" if config.getoption("--thorough") else "usual")
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from pai_scheduler.api.body import loads_urlencoded
 from pai_scheduler.job.validation import InvalidJobError, config_of, parse_job, validate
 from tests.scheduler.job.strategies import jobs
+from tests.testbed.properties import examples
 
 
 def encode(value: Any, key: str = "") -> str:
@@ -105,7 +106,7 @@ def test_a_body_that_makes_no_sense_is_refused_in_a_sentence(body: str, sentence
 
 
 @given(jobs)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_job_is_the_same_job_however_it_was_encoded(config: dict[str, Any]) -> None:
     # only names can hold brackets or be untyped there
     config = {name: value for name, value in config_of(config).items() if name not in ("jobEnvs", "extras")}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pai_scheduler.cluster.allocations import Borrowing
 from pai_scheduler.cluster.preemption import JobHolding
 from pai_scheduler.cluster.resources import Amounts, Assignment, Demand
+from tests.testbed.properties import examples
 
 LIMITS = {"cpus": 100, "gpu:A100": 20}
 
@@ -76,7 +77,7 @@ def test_nobody_borrows_in_a_virtual_cluster_that_holds_nothing() -> None:
     assert Borrowing().over("v", LIMITS) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_a_few_changes_at_a_time_are_found_as_a_count_of_all_finds_them(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311  (no secret)
@@ -125,7 +126,7 @@ def test_who_has_left_or_holds_less_by_the_time_of_the_question_is_counted_so() 
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_what_is_found_out_on_the_way_is_what_is_found_when_somebody_asks(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311  (no secret)
     on_the_way, asked = Borrowing(), Borrowing()

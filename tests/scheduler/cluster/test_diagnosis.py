@@ -35,6 +35,7 @@ from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.cluster.oracle import Free, fits, fixed_ports_of, free_now, free_when_empty
 from tests.scheduler.cluster.test_exact_search import DEMANDS, GANGS, GPU_ROOM, SMALL_NODES
 from tests.scheduler.making import make_demand, make_node
+from tests.testbed.properties import examples
 
 LAB = [
     make_node("a", gpus={"P100": 2}),
@@ -393,7 +394,7 @@ def check(
             raise AssertionError("nothing here is so large")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(SMALL_NODES, GANGS, st.booleans())
 def test_never_is_said_exactly_when_the_empty_cluster_has_no_arrangement_and_the_reason_is_true(
     nodes: list[Node], gang: list[Demand], shares_host_ports: bool
@@ -409,7 +410,7 @@ def test_never_is_said_exactly_when_the_empty_cluster_has_no_arrangement_and_the
         assert str(never_fits(cluster, gang)).endswith(".")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(SMALL_NODES, st.lists(DEMANDS, max_size=3), GANGS, GPU_ROOM, st.booleans())
 def test_a_shortage_is_reported_exactly_when_a_gang_does_not_fit_and_is_true(
     nodes: list[Node],

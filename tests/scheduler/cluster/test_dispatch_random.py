@@ -20,6 +20,7 @@ from pai_scheduler.cluster.resources import Assignment, Demand
 from pai_scheduler.cluster.scheduler_state import SchedulerState
 from tests.scheduler.cluster import oracle
 from tests.scheduler.making import make_demand, make_node
+from tests.testbed.properties import examples
 
 TYPES = ("K80", "P100")
 SHARES = st.sampled_from([(100, 100, 0, 100), (50, 100, 50, 100), (60, 80, 40, 50), (34, 100, 33, 100)])
@@ -450,11 +451,11 @@ class RandomDispatch(RuleBasedStateMachine):
 
 TestRandomDispatch = RandomDispatch.TestCase
 TestRandomDispatch.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None, report_multiple_bugs=False
+    max_examples=examples(40), stateful_step_count=25, deadline=None, report_multiple_bugs=False
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(2, 4),
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=40, max_size=40),

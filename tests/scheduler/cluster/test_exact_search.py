@@ -13,6 +13,7 @@ from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.cluster.oracle import fits, free_now
 from tests.scheduler.cluster.test_placement import check_placed, free
 from tests.scheduler.making import make_demand, make_node
+from tests.testbed.properties import examples
 
 #: best fit puts the GPU task on b, whose GPUs are fewest, and the five cores have nowhere to go
 NODES = [make_node("a", cpus=4, gpus={"P100": 2}), make_node("b", cpus=5, gpus={"P100": 1})]
@@ -162,7 +163,7 @@ GANGS = st.lists(DEMANDS, min_size=1, max_size=3).flatmap(
 GPU_ROOM = st.none() | st.dictionaries(st.sampled_from(["P100", "K80"]), st.integers(0, 4), max_size=2)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(SMALL_NODES, st.lists(DEMANDS, max_size=2), GANGS, GPU_ROOM, st.booleans())
 def test_any_gang_is_placed_exactly_when_that_is_possible(
     nodes: list[Node],

@@ -6,6 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pai_scheduler.cluster.allocations import Holdings
 from pai_scheduler.cluster.preemption import JobHolding
+from tests.testbed.properties import examples
 
 CLUSTERS = ("x", "y")
 
@@ -76,4 +77,4 @@ class RandomHoldings(RuleBasedStateMachine):
 
 
 TestRandomHoldings = RandomHoldings.TestCase
-TestRandomHoldings.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestRandomHoldings.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)

@@ -11,6 +11,7 @@ from pai_scheduler.cluster.bin_packing import Budget, NoArrangement, NodeRoom, P
 from pai_scheduler.cluster.resources import Demand
 from tests.scheduler.cluster.oracle import Free, fits
 from tests.scheduler.making import make_demand
+from tests.testbed.properties import examples
 
 IMPOSSIBLE, UNKNOWN = NoArrangement.IMPOSSIBLE, NoArrangement.UNKNOWN
 
@@ -144,7 +145,7 @@ GANGS = st.lists(DEMANDS, min_size=1, max_size=4).flatmap(
 GPU_ROOM = st.none() | st.dictionaries(st.sampled_from(["P100", "K80"]), st.integers(0, 5), max_size=2)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(ROOMS, GANGS, GPU_ROOM)
 def test_it_finds_an_arrangement_exactly_when_there_is_one(
     rooms: list[NodeRoom], gang: list[Demand], gpu_room: dict[str, int] | None

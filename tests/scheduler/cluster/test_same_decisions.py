@@ -18,6 +18,7 @@ from pai_scheduler.cluster.scheduler_state import SchedulerState
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.cluster.plain import PlainCluster, PlainDispatcher, PlainState
 from tests.scheduler.making import make_demand, make_node
+from tests.testbed.properties import examples
 
 TYPES = ("A100", "K80")
 
@@ -198,7 +199,7 @@ def _said(decisions: Sequence[Decision]) -> list[object]:
     ]
 
 
-@settings(max_examples=40, deadline=None, report_multiple_bugs=False)
+@settings(max_examples=examples(40), deadline=None, report_multiple_bugs=False)
 @given(st.integers(0, 1 << 32))
 def test_nobody_who_could_start_is_overlooked(seed: int) -> None:
     workload = Workload(random.Random(seed))  # noqa: S311  (no secret)
@@ -209,7 +210,7 @@ def test_nobody_who_could_start_is_overlooked(seed: int) -> None:
         assert started == []
 
 
-@settings(max_examples=60, deadline=None, report_multiple_bugs=False)
+@settings(max_examples=examples(60), deadline=None, report_multiple_bugs=False)
 @given(st.integers(0, 1 << 32))
 def test_decisions_are_those_that_a_look_at_everything_makes(seed: int) -> None:
     for fast, plain in Workload(random.Random(seed)).play(60):  # noqa: S311  (no secret)

@@ -17,6 +17,7 @@ from pai_scheduler.core.recovery import Lineup
 from pai_scheduler.core.state_machine import Core
 from pai_scheduler.job.spec import renamed
 from tests.scheduler.making import make_node, make_role, make_spec
+from tests.testbed.properties import examples
 
 CLUSTERS = (
     VirtualCluster("plain", 25),
@@ -71,7 +72,7 @@ def _restored(jobs: list[Job], *, together: bool) -> tuple[Core, Outcome]:
 
 
 @given(JOBS, st.permutations(range(12)), st.sampled_from([1, 4096]))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_they_stand_as_if_each_had_come_by_itself(
     found: list[tuple[Any, str, int | None, int, bool]], orders: list[int], most: int
 ) -> None:

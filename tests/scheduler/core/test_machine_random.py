@@ -29,6 +29,7 @@ from pai_scheduler.job.dependencies import On
 from pai_scheduler.job.exit_codes import PREEMPTED
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.core.world import EndCause, World, make_node, make_role
+from tests.testbed.properties import examples
 
 GPUS = st.dictionaries(st.sampled_from(["P100", "K80"]), st.integers(1, 3), max_size=2)
 STATES = st.sampled_from([*[NodeState.READY] * 5, *NodeState])
@@ -37,6 +38,7 @@ NODES = st.lists(st.tuples(st.integers(1, 4), GPUS, STATES), min_size=1, max_siz
 PLANNED = st.tuples(
     st.integers(0, 4), st.sampled_from([0, 10_000, 300_000, 10**8]), st.sampled_from([1_000, 200_000])
 )
+
 PORTS = st.sampled_from([[], [], [{"label": "web", "beginAt": 8080, "portNumber": 1}]])
 
 
@@ -391,5 +393,5 @@ class RandomLife(RuleBasedStateMachine):
 
 TestRandomLife = RandomLife.TestCase
 TestRandomLife.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, report_multiple_bugs=False
+    max_examples=examples(60), stateful_step_count=40, deadline=None, report_multiple_bugs=False
 )

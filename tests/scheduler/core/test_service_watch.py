@@ -14,6 +14,7 @@ from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.core.state_machine import CoreSettings
 from tests.scheduler.core.test_least_attained import is_stopped
 from tests.scheduler.core.world import World, make_node, make_role
+from tests.testbed.properties import examples
 
 GPU = make_role(gpus=1)
 HOUR = 3_600_000
@@ -183,7 +184,7 @@ WAITING = st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(0, 20)),
     ],
     ids=["leastAttained", "shortestRemaining"],
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(waiting=WAITING, restarts_at=st.none() | st.integers(0, 60))
 def test_who_waits_is_promoted_in_turn_and_promoted_jobs_have_a_tenth_of_the_gpu_time(
     cluster: VirtualCluster, waiting: list[tuple[int, int]], restarts_at: int | None

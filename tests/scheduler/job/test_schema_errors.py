@@ -12,6 +12,7 @@ from pai_scheduler.job.schema import job_schema
 from pai_scheduler.job.schema_errors import schema_errors
 from tests.scheduler.job.strategies import any_json, jobs, nearly_jobs
 from tests.scheduler.making import make_config
+from tests.testbed.properties import examples
 
 reference = Draft202012Validator(dict(job_schema()))
 
@@ -28,14 +29,14 @@ def ends_with_line_break(value: object) -> bool:
 
 
 @given(any_json | nearly_jobs | jobs)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_verdict_is_that_of_the_jsonschema_library(config: Any) -> None:
     if not ends_with_line_break(config):
         assert (not list(schema_errors(config))) == reference.is_valid(config)
 
 
 @given(nearly_jobs)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_places_are_those_of_the_jsonschema_library(config: dict[str, Any]) -> None:
     ours = {path for path, _ in schema_errors(config)}
     theirs = {tuple(error.absolute_path) for error in reference.iter_errors(config)}

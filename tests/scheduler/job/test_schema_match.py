@@ -13,17 +13,18 @@ from pai_scheduler.job.validation import matches_schema
 from tests.scheduler.job.strategies import any_json, jobs, nearly_jobs
 from tests.scheduler.job.test_validate import FIXTURES
 from tests.scheduler.making import make_config
+from tests.testbed.properties import examples
 
 
 @given(any_json | nearly_jobs | jobs)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_what_it_accepts_has_no_error(config: Any) -> None:
     if matches_schema(config):
         assert not list(schema_errors.schema_errors(config))
 
 
 @given(jobs)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_it_accepts_what_has_no_error_and_no_number_that_is_written_with_a_point(
     config: dict[str, Any],
 ) -> None:

@@ -18,6 +18,7 @@ from pai_scheduler.job.json_text import loads_jsonc
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validation import MAX_ERRORS, InvalidJobError, config_of, parse_job, validate, warnings
 from tests.scheduler.job.strategies import any_json, jobs, nearly_jobs
+from tests.testbed.properties import examples
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "jobs"
 
@@ -295,7 +296,7 @@ def test_other_fields_that_are_not_known_stay_silent(extras: object) -> None:
 
 
 @given(any_json | nearly_jobs)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_json_is_either_a_job_or_a_list_of_errors(config: Any) -> None:
     before = deepcopy(config)
     errors = validate(config)
@@ -314,7 +315,7 @@ def test_any_json_is_either_a_job_or_a_list_of_errors(config: Any) -> None:
 
 
 @given(jobs)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_right_job_is_accepted_and_is_the_same_after_it_was_kept(config: dict[str, Any]) -> None:
     kept = config_of(config)
     assert "tmp" not in kept
@@ -323,7 +324,7 @@ def test_a_right_job_is_accepted_and_is_the_same_after_it_was_kept(config: dict[
 
 
 @given(jobs, st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_one_wrong_value_is_found_where_it_is(config: dict[str, Any], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(["taskNumber", "cpuNumber", "memoryMB", "gpuNumber"]))
     index = data.draw(st.integers(0, len(config["taskRoles"]) - 1))

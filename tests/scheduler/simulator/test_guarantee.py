@@ -19,6 +19,7 @@ from pai_scheduler.cluster.node import Node
 from pai_scheduler.simulator.traces import TraceJob
 from tests.scheduler.making import make_node
 from tests.scheduler.simulator.traces import fared, make_job, run, seconds
+from tests.testbed.properties import examples
 
 #: Machines of the whole cluster, of the share, and GPUs of each.
 MACHINES, MINE, GPUS = 4, 2, 2
@@ -65,7 +66,7 @@ def starts(
 
 
 @pytest.mark.parametrize(("mine", "others"), [(1, 1), (1, GPUS), (GPUS, GPUS)])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_who_stays_within_the_guarantee_starts_no_later_than_alone(
     data: st.DataObject, mine: int, others: int

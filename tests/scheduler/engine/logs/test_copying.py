@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pai_scheduler.engine.logs.reader import STREAMS, TaskLog
 from pai_scheduler.engine.logs.replication import Missing, extents, missing, take_over
 from pai_scheduler.engine.logs.writer import LEAST_LIMIT, TaskLogWriter
+from tests.testbed.properties import examples
 
 ALL = (*STREAMS, "all")
 
@@ -64,7 +65,7 @@ def to(tmp_path: Path) -> Path:
 PIECES = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 1500)), max_size=30)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     rounds=st.lists(PIECES, min_size=1, max_size=4), limit=st.integers(200, 5000), seed=st.integers(0, 2**32)
 )

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from pai_scheduler.engine.logs.reader import STREAMS, TaskLog
 from pai_scheduler.engine.logs.writer import LEAST_LIMIT, TaskLogWriter
+from tests.testbed.properties import examples
 
 ROOT = Path(__file__).parents[4]
 STREAM_NAMES = (*STREAMS, "all")
@@ -54,7 +55,7 @@ def check(log: TaskLog, whole: dict[str, bytes]) -> None:
 PIECES = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1500)), max_size=40)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(rounds=st.lists(PIECES, min_size=1, max_size=3))
 def test_a_log_keeps_its_limit_and_each_byte_its_offset_over_any_number_of_writers(
     tmp_path_factory: pytest.TempPathFactory, rounds: list[list[tuple[int, int]]]
@@ -74,7 +75,7 @@ def test_a_log_keeps_its_limit_and_each_byte_its_offset_over_any_number_of_write
         check(log, whole)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rounds=st.lists(PIECES, min_size=1, max_size=3))
 def test_pieces_that_are_added_together_are_kept_as_if_each_were_added_by_itself(
     tmp_path_factory: pytest.TempPathFactory, rounds: list[list[tuple[int, int]]]

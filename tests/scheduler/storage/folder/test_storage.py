@@ -25,6 +25,7 @@ from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.paths import Problem, StorageError, StoragePath
 from pai_scheduler.testing.home import Broken, Home, Stuck, breaking, giving, refuses
 from pai_scheduler.testing.storage import StorageConformance
+from tests.testbed.properties import examples
 
 MB = 2**20
 
@@ -213,7 +214,9 @@ _PARTS = ["..", ".", "alice", "out", "up", "deep", "secret", "outside", ".upload
 _PATHS = st.lists(st.sampled_from(_PARTS) | st.text(max_size=3), max_size=6).map("/".join)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(_PATHS, min_size=1, max_size=4), st.sampled_from(["", "alice"]))
 def test_whatever_path_is_asked_for_nothing_outside_is_read_or_touched(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], actor: str
