@@ -21,6 +21,7 @@ from pai_scheduler.service.service import Service, ServiceSettings
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config, make_role
+from tests.testbed.empty_store import put_empty_store
 
 ALICE, BOB, ROOT = Principal("alice", groups=("vision",)), Principal("bob"), Principal("root", admin=True)
 CLUSTER = parse_definition(
@@ -50,7 +51,7 @@ class OpenService(Service):
 
     def __init__(self, folder: Path, cluster: Definition, clock: Clock | None = None) -> None:
         self.engine = ProcessEngine(folder, rescan_seconds=0.2)
-        self.database = FullStore.in_folder(folder)
+        self.database = FullStore.in_folder(put_empty_store(folder))
         self.users = {user.name: user for user in (ALICE, BOB, ROOT)}
         super().__init__(
             self.engine,

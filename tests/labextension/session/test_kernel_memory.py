@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from jupyter_events import EventLogger
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
+from traitlets.config import Config
 
 from pai_labextension.session.memory import KernelMemory, OwnMemory
 
@@ -59,7 +60,9 @@ async def manager(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[AsyncMappingKernelManager]:
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
-    manager = AsyncMappingKernelManager(root_dir=str(tmp_path), connection_dir=str(tmp_path))
+    # it looks each three seconds whether a kernel is there
+    often = Config({"KernelRestarter": {"time_to_dead": 0.1}})
+    manager = AsyncMappingKernelManager(config=often, root_dir=str(tmp_path), connection_dir=str(tmp_path))
     yield manager
     await manager.shutdown_all()
 

@@ -34,6 +34,7 @@ from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store
 from pai_scheduler.workers.file_server.messages import Report
 from pai_scheduler.workers.file_server.server import FileServer
+from tests.testbed.empty_store import put_empty_store
 from tests.testbed.scheduler import clean_environ
 
 TOKENS = """{
@@ -133,7 +134,7 @@ async def open_gateway(
     url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}{prefix}".rstrip("/")
     service = Service(
         ProcessEngine(folder),
-        Store.in_folder(folder),
+        Store.in_folder(put_empty_store(folder)),
         ServiceSettings(Definition(grace_seconds=1), address=url),
         job_files=JobIdentities(storage, folder, authenticator.find),
     )

@@ -27,6 +27,7 @@ from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service import admission
 from pai_scheduler.service.service import Service, ServiceSettings
 from pai_scheduler.store.store import Store
+from tests.testbed.empty_store import put_empty_store
 from tests.testbed.scheduler import hello_job
 
 
@@ -54,7 +55,7 @@ class Desktop:
 @pytest.fixture
 async def desktop(tmp_path: Path) -> AsyncIterator[Desktop]:
     settings = ServiceSettings(Definition(grace_seconds=1))
-    service = Service(ProcessEngine(tmp_path), Store.in_folder(tmp_path), settings)
+    service = Service(ProcessEngine(tmp_path), Store.in_folder(put_empty_store(tmp_path)), settings)
     await service.start()
     tokens = tmp_path / "tokens.json"
     tokens.write_text('{"a": {"name": "alice"}, "b": {"name": "bob"}}')

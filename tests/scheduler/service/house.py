@@ -30,6 +30,7 @@ from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store
 from tests.scheduler.api.gateway import served
 from tests.scheduler.making import make_config, make_role
+from tests.testbed.empty_store import put_empty_store
 
 ALICE, ROOT = Principal("alice"), Principal("root", admin=True)
 TOKENS = """{
@@ -163,7 +164,11 @@ async def open_house(folder: Path, storage: Storage | None = None, **options: An
     authenticator = TokensFile(tokens)
     sockets = bind_sockets(0, "127.0.0.1")
     url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
-    engine, store, keys = DoorEngine(folder), Store.in_folder(folder), JobKeys.in_folder(folder)
+    engine, store, keys = (
+        DoorEngine(folder),
+        Store.in_folder(put_empty_store(folder)),
+        JobKeys.in_folder(folder),
+    )
     service = Service(
         engine,
         store,

@@ -16,6 +16,7 @@ from pai_scheduler.service import health
 from pai_scheduler.service.health import DiskRoom
 from pai_scheduler.service.writer import Writer
 from pai_scheduler.store.store import Store
+from tests.testbed.empty_store import put_empty_store
 
 MB = 2**20
 CALM, SLOW, FAST = (TaskRef("job", 0, "main", index) for index in range(3))
@@ -43,7 +44,7 @@ class Room(DiskRoom):
     """A disk with as much room as is said, of which 100 MB are to stay free."""
 
     def __init__(self, folder: Path, engine: Tasks) -> None:
-        self.store = Store.in_folder(folder)
+        self.store = Store.in_folder(put_empty_store(folder))
         super().__init__(folder, 100, engine, self.store, cast("Writer", self))
         self.least_free, self.free, self.reserved = 100 * MB, 1000 * MB, 0
 

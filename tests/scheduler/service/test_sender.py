@@ -19,6 +19,7 @@ from pai_scheduler.store.database import StoreError
 from pai_scheduler.store.records import WaitingAnnouncement
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.stored_jobs import add
+from tests.testbed.empty_store import put_empty_store
 
 HOUR = 3_600_000
 
@@ -65,7 +66,7 @@ class World:
     """A sender over a real database, with a clock that stands until it is set."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = FlakyStore.in_folder(folder)
+        self.store = FlakyStore.in_folder(put_empty_store(folder))
         self.writer = Writer(self.store, lambda: Core(Cluster([])), lambda _: None)
         self.way, self.now = Way(), 1000
         self.told: list[JobEvent] = []

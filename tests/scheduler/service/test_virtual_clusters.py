@@ -23,6 +23,7 @@ from pai_scheduler.service.virtual_clusters import WantedShare
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config, make_role
+from tests.testbed.empty_store import put_empty_store
 
 ALICE, ROOT = Principal("alice"), Principal("root", admin=True)
 CLUSTER = {
@@ -53,7 +54,7 @@ class Opened:
     """A scheduler over a folder, and its database."""
 
     def __init__(self, folder: Path, cluster: object = CLUSTER) -> None:
-        self.disk = FullStore.in_folder(folder)
+        self.disk = FullStore.in_folder(put_empty_store(folder))
         settings = ServiceSettings(parse_definition(cluster))
         self.service = Service(ProcessEngine(folder), self.disk, settings)
 

@@ -23,6 +23,7 @@ from pai_scheduler.ssh.public_key import PublicKey
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config, make_node, make_role
+from tests.testbed.empty_store import put_empty_store
 
 REF = TaskRef("j", 0, "main", 0)
 
@@ -67,7 +68,7 @@ class Harness:
     """A writer over a real database, and everything it says was committed."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = FaultyStore.in_folder(folder)
+        self.store = FaultyStore.in_folder(put_empty_store(folder))
         self.committed: list[Committed] = []
         self.on_commit_fails = False
         self.writer = Writer(self.store, lambda: FaultyCore(Cluster([make_node()])), self._on_commit)
