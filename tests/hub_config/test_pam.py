@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -35,26 +34,29 @@ class Place:
     alice: str
     bob: str
     carol: str
+    dave: str
     mallory: str
     staff: str
 
 
-@pytest.fixture
-def pam_hub(tmp_path: Path) -> Iterator[Place]:
+@pytest.fixture(scope="module")
+def pam_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Run a Hub into which the group `lab` of this machine may log in, and which `staff` administers."""
     if os.geteuid() != 0:
         pytest.skip("accounts are made and their passwords are read by root only")
+    folder = tmp_path_factory.mktemp("pam")
     with Accounts(f"pt{os.getpid()}-") as accounts:
         lab, vision, staff = (accounts.add_group(name) for name in ("lab", "vision", "staff"))
         alice = accounts.add("alice", PASSWORD, [lab, vision])
         bob = accounts.add("bob", PASSWORD, [lab])
         carol = accounts.add("carol", PASSWORD, [lab, staff])
+        dave = accounts.add("dave", PASSWORD, [lab])
         mallory = accounts.add("mallory", PASSWORD)
-        cluster, profiles = tmp_path / "cluster.yaml", tmp_path / "profiles.yaml"
+        cluster, profiles = folder / "cluster.yaml", folder / "profiles.yaml"
         cluster.write_text(_CLUSTER.format(vision=vision))
         profiles.write_text(_PROFILES.format(vision=vision))
         hub = Hub(
-            tmp_path / "run",
+            folder / "run",
             *("--config", str(REPOSITORY / "hub_config" / "variants" / "pam.py")),
             *("--cluster", str(cluster)),
             environment={
@@ -65,7 +67,7 @@ def pam_hub(tmp_path: Path) -> Iterator[Place]:
         )
         try:
             hub.start()
-            yield Place(hub, accounts, alice, bob, carol, mallory, staff)
+            yield Place(hub, accounts, alice, bob, carol, dave, mallory, staff)
         finally:
             hub.stop()
 
@@ -91,8 +93,9 @@ def test_who_is_in_no_allowed_group_or_expired_or_guesses_is_not_let_in(pam_hub:
     assert not may_log_in(hub, pam_hub.alice, "a wrong password")
     assert not may_log_in(hub, pam_hub.mallory)
     assert not may_log_in(hub, "nobody-of-this-name")
-    pam_hub.accounts.lock(pam_hub.alice)
-    assert not may_log_in(hub, pam_hub.alice)
+    assert may_log_in(hub, pam_hub.dave)
+    pam_hub.accounts.lock(pam_hub.dave)
+    assert not may_log_in(hub, pam_hub.dave)
 
 
 def test_the_admin_group_administers_as_long_as_one_is_in_it(pam_hub: Place) -> None:

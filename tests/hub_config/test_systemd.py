@@ -176,29 +176,13 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
 HUB, SCHEDULER = "/hub/api/", "/services/pai/api/v1"
 
 
-def test_hub_and_scheduler_are_restarted_apart(installation: Installation) -> None:
-    installation.wait_until_there(HUB)
-    installation.wait_until_there(SCHEDULER)
-    assert installation.jobs(installation.token_after_login("alice")).json() == []
-
-    installation.stop("pai-hub")
-    assert (installation.status(SCHEDULER), installation.status(HUB)) == (200, 503)
-    installation.start("pai-hub")
-    installation.wait_until_there(HUB)
-
-    installation.stop("pai-scheduler")
-    assert (installation.status(SCHEDULER), installation.status(HUB)) == (503, 200)
-    installation.start("pai-scheduler")
-    installation.wait_until_there(SCHEDULER)
-    assert installation.jobs(installation.token_after_login("bob")).json() == []
-
-
-async def test_what_is_open_in_the_ssh_gateway_outlives_restarts_of_the_scheduler_and_of_itself(
+async def test_hub_and_scheduler_are_restarted_apart_and_what_is_open_in_the_ssh_gateway_outlives_it(
     installation: Installation,
 ) -> None:
     installation.wait_until_there(HUB)
     installation.wait_until_there(SCHEDULER)
     token = installation.token_after_login("alice")
+    assert installation.jobs(token).json() == []
     job = {
         "jobName": "sleeper",
         "image": "local/python",
@@ -233,6 +217,8 @@ async def test_what_is_open_in_the_ssh_gateway_outlives_restarts_of_the_schedule
             else:
                 unit = "pai-hub" if "Hub" in change else "pai-scheduler"
                 installation.stop(unit)
+                answers = (installation.status(SCHEDULER), installation.status(HUB))
+                assert answers == ((200, 503) if unit == "pai-hub" else (503, 200))
                 open_one.stdin.write(f"without {number}\n")
                 assert await open_one.stdout.readline() == f"without {number}\n"
                 installation.start(unit)
@@ -243,6 +229,7 @@ async def test_what_is_open_in_the_ssh_gateway_outlives_restarts_of_the_schedule
             assert await open_one.stdout.readline() == f"{change}\n"
             async with connect() as other:
                 assert (await other.run("echo in")).stdout == "in\n"
+            assert installation.jobs(installation.token_after_login(f"bob-{number}")).json() == []
     stopped = installation.scheduler(token, "PUT", f"{way}/executionType", json={"value": "STOP"})
     assert stopped.status_code == 202
     wait_for(

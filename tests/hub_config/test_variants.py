@@ -28,8 +28,15 @@ _PEOPLE = {
 
 
 @pytest.fixture
-def oauth_hub(tmp_path: Path) -> Iterator[tuple[Hub, OAuthServer]]:
-    """Run a Hub into which the members of the group `lab` log in by OAuth."""
+def database(postgres: Postgres) -> Iterator[str]:
+    url = postgres.new_database()
+    yield url
+    postgres.drop(url)
+
+
+@pytest.fixture
+def oauth_hub(tmp_path: Path, database: str) -> Iterator[tuple[Hub, OAuthServer]]:
+    """Run a Hub into which the members of the group `lab` log in by OAuth, and which has a PostgreSQL."""
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(_CLUSTER)
     arguments = ("--config", str(VARIANTS / "oauth.py"), "--cluster", str(cluster))
@@ -44,6 +51,7 @@ def oauth_hub(tmp_path: Path) -> Iterator[tuple[Hub, OAuthServer]]:
         "PAI_OAUTH_TOKEN_URL": f"{provider.url}/token",
         "PAI_OAUTH_USERDATA_URL": f"{provider.url}/userinfo",
         "PAI_OAUTH_GROUPS": "lab",
+        "PAI_HUB_DATABASE_URL": database.replace("postgresql:", "postgresql+psycopg:"),
     }
     try:
         hub.start()
@@ -82,8 +90,8 @@ def may_use_vision(hub: Hub, browser: httpx.Client, name: str) -> bool:
     return "vision" in answer.text
 
 
-def test_oauth_lets_the_groups_in_and_opens_their_virtual_clusters(
-    oauth_hub: tuple[Hub, OAuthServer],
+def test_oauth_lets_the_groups_in_and_opens_their_virtual_clusters_and_the_users_are_in_a_postgresql(
+    oauth_hub: tuple[Hub, OAuthServer], postgres: Postgres, database: str
 ) -> None:
     hub, provider = oauth_hub
     for name, vision in (("alice", True), ("bob", False)):
@@ -97,21 +105,10 @@ def test_oauth_lets_the_groups_in_and_opens_their_virtual_clusters(
     assert provider.codes == {}
     assert sorted(provider.tokens.values()) == ["alice", "bob", "mallory"]
 
-
-def test_the_hub_keeps_its_users_in_a_postgresql(tmp_path: Path, postgres: Postgres) -> None:
-    url = postgres.new_database()
-    hub = Hub(
-        tmp_path, environment={"PAI_HUB_DATABASE_URL": url.replace("postgresql:", "postgresql+psycopg:")}
-    )
-    hub.start()
-    try:
-        assert hub.scheduler("alice", "GET", "jobs").json() == []
-    finally:
-        hub.stop()
-    assert not (tmp_path / "hub" / "jupyterhub.sqlite").exists()
-    with postgres.connect(url.rpartition("/")[2]) as connection:
-        assert connection.execute("SELECT name FROM users").fetchall() == [("alice",)]
-    postgres.drop(url)
+    hub.stop()
+    assert not (hub.folder / "hub" / "jupyterhub.sqlite").exists()
+    with postgres.connect(database.rpartition("/")[2]) as connection:
+        assert connection.execute("SELECT name FROM users ORDER BY name").fetchall() == [("alice",), ("bob",)]
 
 
 def test_a_configuration_that_is_not_there_is_named(
