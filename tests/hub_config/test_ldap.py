@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -38,7 +38,15 @@ def directory() -> Iterator[Ldap]:
 
 
 @pytest.fixture
-def open_hub(directory: Ldap, tmp_path: Path) -> Iterator[Callable[..., Hub]]:
+def authority(directory: Ldap, tmp_path: Path) -> Path:
+    """Return the file of the certificates that the Hub believes: those of the directory."""
+    file = tmp_path / "authority.pem"
+    file.write_bytes(directory.authority.read_bytes())
+    return file
+
+
+@pytest.fixture
+def hub(directory: Ldap, authority: Path, tmp_path: Path) -> Iterator[Hub]:
     """Run a Hub into which that directory's groups `lab` and `vision` may log in."""
     cluster, profiles = tmp_path / "cluster.yaml", tmp_path / "profiles.yaml"
     cluster.write_text(_CLUSTER)
@@ -46,29 +54,25 @@ def open_hub(directory: Ldap, tmp_path: Path) -> Iterator[Callable[..., Hub]]:
     environment = {
         "PAI_LDAP_SERVER": HOST,
         "PAI_LDAP_PORT": str(directory.port),
-        "PAI_LDAP_CA_FILE": str(directory.authority),
+        "PAI_LDAP_CA_FILE": str(authority),
         "PAI_LDAP_USER_DN": USER_DN,
         "PAI_LDAP_GROUP_DN": GROUP_DN,
         "PAI_LDAP_GROUPS": "lab vision",
         "PAI_PROFILES": str(profiles),
     }
     variant = str(REPOSITORY / "hub_config" / "variants" / "ldap.py")
-    with ExitStack() as stack:
-
-        def start(**other: str) -> Hub:
-            arguments = ("--config", variant, "--cluster", str(cluster))
-            hub = Hub(tmp_path / "run", *arguments, environment={**environment, **other})
-            stack.callback(hub.stop)
-            hub.start()
-            return hub
-
-        yield start
+    arguments = ("--config", variant, "--cluster", str(cluster))
+    hub = Hub(tmp_path / "run", *arguments, environment=environment)
+    try:
+        hub.start()
+        yield hub
+    finally:
+        hub.stop()
 
 
 def test_people_of_the_directory_log_in_and_their_groups_open_what_is_theirs(
-    open_hub: Callable[..., Hub], directory: Ldap
+    hub: Hub, directory: Ldap, authority: Path
 ) -> None:
-    hub = open_hub()
     for name, vision in (("alice", True), ("bob", False)):
         theirs = hub.scheduler(name, "GET", f"user/{name}/available")
         assert theirs.status_code == 200, theirs.text
@@ -85,12 +89,7 @@ def test_people_of_the_directory_log_in_and_their_groups_open_what_is_theirs(
     directory.leave("bob", "lab")
     assert hub.log_in("bob", PASSWORD).status_code == 403
 
-
-def test_no_password_is_sent_to_a_server_whose_certificate_is_of_somebody_else(
-    open_hub: Callable[..., Hub], tmp_path: Path
-) -> None:
-    others = tmp_path / "others.pem"
-    trustme.CA().cert_pem.write_to_path(others)
-    hub = open_hub(PAI_LDAP_CA_FILE=str(others))
+    # no password is sent to a server whose certificate is of somebody else
+    trustme.CA().cert_pem.write_to_path(authority)
     assert hub.log_in("alice", PASSWORD).status_code != 302
     assert "certificate verify failed" in hub.log()
