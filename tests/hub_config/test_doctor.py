@@ -21,16 +21,6 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     made.stop()
 
 
-@pytest.fixture
-def docker_hub(docker_host: str, notebook_image: str, tmp_path: Path) -> Iterator[Hub]:
-    """Run a Hub whose servers are containers."""
-    environment = {"DOCKER_HOST": docker_host, "PAI_NOTEBOOK_IMAGE": notebook_image}
-    made = Hub(tmp_path, "--engine", "docker", environment=environment)
-    made.start()
-    yield made
-    made.close()
-
-
 def ask(hub: Hub, engine: str = "process") -> tuple[int, str]:
     done = subprocess.run(
         [
@@ -84,10 +74,8 @@ def test_a_hub_that_runs_is_well_and_each_wrong_thing_is_named(hub: Hub) -> None
     (hub.folder / "hub" / "cookie_secret").chmod(0o644)
     code, said = ask(hub)
     assert (code, "WRONG Others may read the secret of cookies" in said) == (1, True), said
+    (hub.folder / "hub" / "cookie_secret").chmod(0o600)
 
-
-def test_a_scheduler_that_does_not_answer_is_named(hub: Hub) -> None:
-    hub.start()
     started = psutil.Process(int((hub.folder / "lock").read_text().split()[0])).children()
     (scheduler,) = (child for child in started if "pai-scheduler" in " ".join(child.cmdline()))
     scheduler.suspend()
