@@ -14,11 +14,13 @@ from tests.spawner.test_homes_on_docker import Server
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
 
+GROUPS = {"vision": ["alice"], "speech": ["bob"], "all": ["alice", "bob"]}
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the machine's folder of data: sets, a folder of the group vision, room for scratch folders."""
-    data = tmp_path / "data"
+    data = tmp_path_factory.mktemp("data")
     for folder in ("sets", "groups/vision", "groups/speech", "scratch", "weights"):
         (data / folder).mkdir(parents=True)
         (data / folder).chmod(0o777)
@@ -28,8 +30,8 @@ def data(tmp_path: Path) -> Path:
     return data
 
 
-@pytest.fixture
-def hub(docker_host: str, notebook_image: str, tmp_path: Path, data: Path) -> Iterator[Hub]:
+@pytest.fixture(scope="module")
+def sharing_hub(docker_host: str, notebook_image: str, data: Path) -> Iterator[Hub]:
     cluster = {
         "sharedFolders": [
             {"name": "sets", "source": f"{data}/sets", "target": "/data/sets"},
@@ -49,19 +51,25 @@ def hub(docker_host: str, notebook_image: str, tmp_path: Path, data: Path) -> It
             {"name": "weights", "source": f"{data}/weights", "target": "/w", "groups": ["vision"]},
         ]
     }
-    file = tmp_path / "cluster.yaml"
+    file = data / "cluster.yaml"
     file.write_text(yaml.safe_dump(cluster))
     provide(tiny_image, docker_host)
     environment = {"DOCKER_HOST": docker_host, "PAI_NOTEBOOK_IMAGE": notebook_image}
-    with open_hub(
-        tmp_path / "hub", "docker", "--cluster", str(file), "--admin", "root", **environment
-    ) as hub:
-        for group, members in {"vision": ["alice"], "speech": ["bob"], "all": ["alice", "bob"]}.items():
-            for member in members:
-                hub.token(member)
+    with open_hub(data / "hub", "docker", "--cluster", str(file), "--admin", "root", **environment) as hub:
+        for group in GROUPS:
             assert hub.api("root", "POST", f"groups/{group}").is_success
-            assert hub.api("root", "POST", f"groups/{group}/users", json={"users": members}).is_success
         yield hub
+
+
+@pytest.fixture
+def hub(sharing_hub: Hub) -> Iterator[Hub]:
+    for group, members in GROUPS.items():
+        for member in members:
+            sharing_hub.token(member)
+        added = sharing_hub.api("root", "POST", f"groups/{group}/users", json={"users": members})
+        assert added.is_success
+    yield sharing_hub
+    sharing_hub.clear()
 
 
 def run(hub: Hub, user: str, name: str, command: str, **extras: Any) -> tuple[dict[str, Any], str]:
