@@ -81,9 +81,11 @@ def test_what_a_task_writes_of_its_server_is_a_clean_sentence_however_much_it_is
     escapes = r"\033[2J\033]0;owned\007sshd \033[31mred\r\n\u202egnihton\033[0m"
     rogue.do(f"printf '{escapes}' > {state}/off")
     assert "owned" in rogue.refusal()
-    rogue.do(f"head -c 1G /dev/zero > {state}/off")
+    rogue.do(f"truncate --size 1G {state}/off")
     rogue.refusal()
-    rogue.do(f"yes sshd aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa | head -c 1G > {state}/off")
+    # (who reads on after what was written reads zeros)
+    rogue.do(f"yes sshd aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa | head -c 1M > {state}/off")
+    rogue.do(f"truncate --size 1G {state}/off")
     assert "aaaaa" in rogue.refusal()
     rogue.do(f"rm {state}/off; mkfifo {state}/off")
     rogue.refusal()
