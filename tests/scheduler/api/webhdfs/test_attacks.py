@@ -60,7 +60,8 @@ async def send_much(writer: asyncio.StreamWriter, size: int) -> None:
 CREATE = "PUT /webhdfs/v1/alice/f?op=CREATE&data=true HTTP/1.1"
 
 
-# -- other users' files
+# -- other users' files: who may do what is decided before a storage is asked, whichever it is; that an HDFS
+#    itself refuses them too is in tests/scheduler/storage/hdfs
 
 
 SPELLINGS = (
@@ -81,10 +82,10 @@ OPERATIONS = (
 )  # fmt: skip
 
 
-async def test_no_spelling_of_a_path_reaches_what_is_anothers(any_gateway: Gateway) -> None:
-    await any_gateway.put("/bob/f", b"secret", "b")
+async def test_no_spelling_of_a_path_reaches_what_is_anothers(gateway: Gateway) -> None:
+    await gateway.put("/bob/f", b"secret", "b")
     for path, (method, op), data in itertools.product(SPELLINGS, OPERATIONS, ("", "&data=true")):
-        answer = await any_gateway.raw(
+        answer = await gateway.raw(
             f"{method} /webhdfs/v1{path}?op={op}{data} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
             "Authorization: Bearer a\r\nContent-Length: 0\r\n\r\n".encode()
         )
@@ -112,24 +113,24 @@ async def test_nothing_of_anothers_is_drawn_into_ones_own_by_joining(any_gateway
 
 
 async def test_a_token_in_the_query_opens_no_more_than_in_a_header_and_is_not_passed_on(
-    any_gateway: Gateway,
+    gateway: Gateway,
 ) -> None:
-    await any_gateway.put("/bob/f", b"secret", "b")
-    async with any_gateway.client("") as nobody:
+    await gateway.put("/bob/f", b"secret", "b")
+    async with gateway.client("") as nobody:
         for token in ("a", "", "b%00", "B"):
             query = f"op=OPEN&data=true&delegation={token}&user.name=bob&doas=bob"
             assert (await nobody.get(f"/bob/f?{query}")).status_code in (401, 403)
-    async with any_gateway.client("a") as alice:
+    async with gateway.client("a") as alice:
         # who says in a header who they are is nobody else
         assert (await alice.get("/bob/f?op=OPEN&data=true&delegation=b")).status_code == 403
 
 
-async def test_a_path_that_there_cannot_be_is_a_bad_request(any_gateway: Gateway) -> None:
+async def test_a_path_that_there_cannot_be_is_a_bad_request(gateway: Gateway) -> None:
     for path in (
         "/alice/../bob/f", "/alice/%2e%2e/bob/f", "/alice/..%2fbob/f", "/alice/./f", "/alice/f%00.txt", "/..",
         "/alice/" + "a" * 256, "/%2e%2e/%2e%2e/etc/passwd",
     ):  # fmt: skip
-        answer = await any_gateway.raw(
+        answer = await gateway.raw(
             f"GET /webhdfs/v1{path}?op=OPEN HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
             "Authorization: Bearer a\r\n\r\n".encode()
         )
@@ -137,10 +138,10 @@ async def test_a_path_that_there_cannot_be_is_a_bad_request(any_gateway: Gateway
         assert b'"IllegalArgumentException"' in answer
 
 
-async def test_a_path_is_decoded_once_and_no_more(any_gateway: Gateway) -> None:
-    await any_gateway.put("/bob/f", b"secret", "b")
-    await any_gateway.put("/alice/%2e%2e", b"harmless")
-    async with any_gateway.client() as alice:
+async def test_a_path_is_decoded_once_and_no_more(gateway: Gateway) -> None:
+    await gateway.put("/bob/f", b"secret", "b")
+    await gateway.put("/alice/%2e%2e", b"harmless")
+    async with gateway.client() as alice:
         answer = await alice.get("/alice/%252e%252e", params={"op": "OPEN", "data": "true"})
     assert answer.content == b"harmless"
 
@@ -158,10 +159,10 @@ async def test_what_leads_elsewhere_is_not_followed(gateway: Gateway) -> None:
                 assert (answer.status_code, b"secret" in answer.content) in [(404, False), (403, False)]
 
 
-async def test_both_ends_of_a_move_and_a_copy_are_checked(any_gateway: Gateway) -> None:
-    await any_gateway.put("/alice/f", b"")
-    await any_gateway.put("/bob/f", b"secret", "b")
-    async with any_gateway.client() as alice:
+async def test_both_ends_of_a_move_and_a_copy_are_checked(gateway: Gateway) -> None:
+    await gateway.put("/alice/f", b"")
+    await gateway.put("/bob/f", b"secret", "b")
+    async with gateway.client() as alice:
         for op in ("RENAME", "COPY"):
             for source, target in (("/alice/f", "/bob/g"), ("/bob/f", "/alice/g"), ("/alice/f", "/Public/g")):
                 answer = await alice.put(source, params={"op": op, "destination": target})

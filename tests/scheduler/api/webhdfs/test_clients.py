@@ -36,19 +36,19 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def netrc(any_gateway: Gateway, tmp_path: Path) -> dict[str, str]:
+def netrc(gateway: Gateway, tmp_path: Path) -> dict[str, str]:
     """Return the variables by which programs find alice's token, as tasks have them."""
     path = tmp_path / "netrc"
     path.write_text("machine 127.0.0.1 login alice password a\n")
     path.chmod(0o600)
     config = tmp_path / "hdfscli.cfg"
     config.write_text(
-        f"[global]\ndefault.alias = pai\n[pai.alias]\nurl = {any_gateway.url}\nuser = alice\nroot = /alice\n"
+        f"[global]\ndefault.alias = pai\n[pai.alias]\nurl = {gateway.url}\nuser = alice\nroot = /alice\n"
     )
-    return {"NETRC": str(path), "HDFSCLI_CONFIG": str(config), "PAI_DEFAULT_FS_URI": any_gateway.url}
+    return {"NETRC": str(path), "HDFSCLI_CONFIG": str(config), "PAI_DEFAULT_FS_URI": gateway.url}
 
 
-# -- the library
+# -- the library (over an HDFS too where it asks about files)
 
 
 async def test_a_folder_is_uploaded_and_downloaded_as_it_was(any_gateway: Gateway, tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ async def test_a_folder_is_uploaded_and_downloaded_as_it_was(any_gateway: Gatewa
     assert tree(tmp_path / "back") == tree(local)
 
 
-async def test_files_are_written_on_and_read_in_parts(any_gateway: Gateway) -> None:
-    client = any_gateway.library(root="/alice")
+async def test_files_are_written_on_and_read_in_parts(gateway: Gateway) -> None:
+    client = gateway.library(root="/alice")
 
     def use() -> None:
         with client.write("notes/行.txt", encoding="utf-8") as writer:
@@ -139,13 +139,13 @@ async def test_the_library_finds_its_way_about(any_gateway: Gateway) -> None:
 
 
 async def test_the_library_needs_nothing_but_a_netrc_file(
-    any_gateway: Gateway, netrc: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    gateway: Gateway, netrc: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NETRC", netrc["NETRC"])
     monkeypatch.setenv("NO_PROXY", "*")
 
     def use() -> None:
-        client = hdfs.InsecureClient(any_gateway.url, user="demo", root="/alice")
+        client = hdfs.InsecureClient(gateway.url, user="demo", root="/alice")
         client.write("f", b"hello")
         with client.read("f") as reader:
             assert reader.read() == b"hello"
@@ -185,7 +185,7 @@ async def test_everything_is_there_under_the_hubs_prefix_too(tmp_path: Path) -> 
 
 
 async def test_the_librarys_own_program_works(
-    any_gateway: Gateway, netrc: dict[str, str], tmp_path: Path
+    gateway: Gateway, netrc: dict[str, str], tmp_path: Path
 ) -> None:
     local = make_tree(tmp_path / "local")
     hdfscli = program("hdfscli")
@@ -195,18 +195,18 @@ async def test_the_librarys_own_program_works(
     await run(hdfscli, "download", "--silent", "-t", "2", "data", str(tmp_path / "back"), env=netrc)
     (local / "train.py").write_text("print('hello')\nprint('more')\n")
     assert tree(tmp_path / "back") == tree(local)
-    assert any_gateway.url  # it is still there
+    assert gateway.url  # it is still there
 
 
 # -- curl
 
 
 async def test_curl_does_as_hadoops_document_says(
-    any_gateway: Gateway, netrc: dict[str, str], tmp_path: Path
+    gateway: Gateway, netrc: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "file"
     file.write_bytes(os.urandom(3_000_000))
-    base = f"{any_gateway.url}/webhdfs/v1/alice"
+    base = f"{gateway.url}/webhdfs/v1/alice"
     curl = ("curl", "-sS", "--fail-with-body", "--netrc-file", netrc["NETRC"])
     # in two steps, the second one without a credential
     told = await run(*curl, "-i", "-X", "PUT", f"{base}/two?op=CREATE&user.name=alice")
@@ -284,10 +284,10 @@ async def test_a_jobs_token_opens_nothing_else(gateway: Gateway, job: str) -> No
 # -- fsspec, which many libraries of data science stand on
 
 
-async def test_fsspec_works_with_a_token(any_gateway: Gateway) -> None:
+async def test_fsspec_works_with_a_token(gateway: Gateway) -> None:
     def use() -> None:
         files = fsspec.filesystem(
-            "webhdfs", host="127.0.0.1", port=any_gateway.port, token="a", skip_instance_cache=True
+            "webhdfs", host="127.0.0.1", port=gateway.port, token="a", skip_instance_cache=True
         )
         files.session.trust_env = False
         files.makedirs("/alice/deep")

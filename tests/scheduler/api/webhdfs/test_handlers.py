@@ -43,16 +43,16 @@ def refusal(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, exception["exception"]
 
 
-# -- files
+# -- files (with both storages where their answers are told; how a file is sent does not depend on them)
 
 
-async def test_a_file_is_written_in_two_steps_and_read_in_two(any_gateway: Gateway) -> None:
-    async with any_gateway.client() as alice, any_gateway.client("") as stranger:
+async def test_a_file_is_written_in_two_steps_and_read_in_two(gateway: Gateway) -> None:
+    async with gateway.client() as alice, gateway.client("") as stranger:
         first = await alice.put("/alice/new/file", params={"op": "CREATE", "permission": "600"})
         assert (first.status_code, first.content) == (307, b"")
         second = await stranger.put(first.headers["Location"], content=b"hello")
         assert (second.status_code, second.content) == (201, b"")
-        assert second.headers["Location"] == f"{any_gateway.url}/webhdfs/v1/alice/new/file"
+        assert second.headers["Location"] == f"{gateway.url}/webhdfs/v1/alice/new/file"
         first = await alice.get("/alice/new/file", params={"op": "OPEN"})
         assert first.status_code == 307
         second = await stranger.get(first.headers["Location"])
@@ -61,8 +61,8 @@ async def test_a_file_is_written_in_two_steps_and_read_in_two(any_gateway: Gatew
         assert status["FileStatus"]["permission"] == "600"
 
 
-async def test_who_says_that_it_brings_the_data_is_not_sent_away(any_gateway: Gateway) -> None:
-    async with any_gateway.client() as alice:
+async def test_who_says_that_it_brings_the_data_is_not_sent_away(gateway: Gateway) -> None:
+    async with gateway.client() as alice:
         data = {"data": "true"}
         written = await alice.put("/alice/f", params={"op": "CREATE", **data}, content=b"one ")
         more = await alice.post("/alice/f", params={"op": "append", **data}, content=b"two")
@@ -83,8 +83,8 @@ async def test_what_is_appended_may_say_where_it_belongs(any_gateway: Gateway) -
         assert (await alice.get("/alice/f", params={"op": "OPEN", "data": "true"})).content == b"one two"
 
 
-async def test_where_to_go_is_told_instead_to_those_who_follow_no_redirect(any_gateway: Gateway) -> None:
-    async with any_gateway.client() as alice:
+async def test_where_to_go_is_told_instead_to_those_who_follow_no_redirect(gateway: Gateway) -> None:
+    async with gateway.client() as alice:
         for method, op in (("PUT", "CREATE"), ("POST", "APPEND"), ("GET", "OPEN")):
             told = await alice.request(method, "/alice/f", params={"op": op, "noredirect": "true"})
             assert told.status_code == 200
@@ -94,9 +94,9 @@ async def test_where_to_go_is_told_instead_to_those_who_follow_no_redirect(any_g
         assert done.content == b"1212"
 
 
-async def test_a_part_of_a_file_is_read(any_gateway: Gateway) -> None:
-    await any_gateway.put("/alice/f", b"0123456789")
-    async with any_gateway.client() as alice:
+async def test_a_part_of_a_file_is_read(gateway: Gateway) -> None:
+    await gateway.put("/alice/f", b"0123456789")
+    async with gateway.client() as alice:
         for part, expected in (
             ("offset=3", "3456789"), ("length=2", "01"), ("offset=8&length=100", "89"),
             ("offset=4&length=0", ""),
@@ -107,9 +107,9 @@ async def test_a_part_of_a_file_is_read(any_gateway: Gateway) -> None:
             assert answer.headers["Content-Length"] == str(len(expected))
 
 
-async def test_a_browser_goes_on_with_a_download_that_broke_off(any_gateway: Gateway) -> None:
-    await any_gateway.put("/alice/f", b"0123456789")
-    async with any_gateway.client() as alice:
+async def test_a_browser_goes_on_with_a_download_that_broke_off(gateway: Gateway) -> None:
+    await gateway.put("/alice/f", b"0123456789")
+    async with gateway.client() as alice:
         params = {"op": "OPEN", "data": "true"}
         whole = await alice.get("/alice/f", params=params)
         tag = whole.headers["ETag"]
@@ -342,8 +342,8 @@ async def test_head_is_no_method_of_it(gateway: Gateway) -> None:
     assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, POST, PUT, DELETE")
 
 
-async def test_a_refusal_is_in_the_callers_language_and_programs_still_know_it(any_gateway: Gateway) -> None:
-    async with any_gateway.client() as alice:
+async def test_a_refusal_is_in_the_callers_language_and_programs_still_know_it(gateway: Gateway) -> None:
+    async with gateway.client() as alice:
         params = {"op": "GETFILESTATUS"}
         answer = await alice.get("/alice/x", params=params, headers={"Accept-Language": "zh-CN"})
     message = answer.json()["RemoteException"]["message"]
@@ -373,8 +373,8 @@ async def test_what_the_storage_cannot_do_now_is_worth_another_try(gateway: Gate
     assert answer.headers["Retry-After"]
 
 
-async def test_many_ask_at_once(any_gateway: Gateway) -> None:
-    async with any_gateway.client() as alice:
+async def test_many_ask_at_once(gateway: Gateway) -> None:
+    async with gateway.client() as alice:
 
         async def both(number: int) -> bytes:
             params, content = {"op": "CREATE", "data": "true"}, bytes([number]) * 100_000
@@ -430,9 +430,9 @@ async def test_what_a_storage_has_not_is_said_to_be_unsupported_and_named_in_the
                 assert refusal["message"].startswith(f"This storage has no {operation}. ")
 
 
-async def test_a_token_may_be_given_as_hadoops_delegation_token(any_gateway: Gateway) -> None:
-    await any_gateway.put("/alice/f", b"12345678")
-    async with any_gateway.client("") as nobody:
+async def test_a_token_may_be_given_as_hadoops_delegation_token(gateway: Gateway) -> None:
+    await gateway.put("/alice/f", b"12345678")
+    async with gateway.client("") as nobody:
         answer = await nobody.get("/alice/f", params={"op": "OPEN", "delegation": "a"})
         assert answer.status_code == 307
         # the way on has a ticket instead
