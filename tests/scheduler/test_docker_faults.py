@@ -87,11 +87,14 @@ def _config(name: str, command: str, tasks: int = 1, **fields: Any) -> dict[str,
     return make_config(role, name=name, **{"image": TINY, **fields})
 
 
-@pytest.fixture
-def daemon(request: pytest.FixtureRequest, docker_host: str, tmp_path: Path) -> Iterator[Daemon]:
+@pytest.fixture(scope="module", params=["plain"])
+def daemon(
+    request: pytest.FixtureRequest, docker_host: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Daemon]:
+    """Run one for all the tests: who ends it starts it again. Where it is asked for, with live-restore."""
     del docker_host  # only where Docker can be had at all
-    live_restore = getattr(request, "param", False)
-    own = Daemon(tmp_path / "root", socket_folder(), own_network=True, live_restore=live_restore)
+    root = tmp_path_factory.mktemp("daemon") / "root"
+    own = Daemon(root, socket_folder(), own_network=True, live_restore=request.param == "live-restore")
 
     def start() -> str:
         own.start()
@@ -102,8 +105,12 @@ def daemon(request: pytest.FixtureRequest, docker_host: str, tmp_path: Path) -> 
     own.remove()
 
 
+both_kinds = pytest.mark.parametrize("daemon", ["plain", "live-restore"], indirect=True, scope="module")
+
+
 @pytest.fixture
 async def site(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
+    await asyncio.to_thread(daemon.start)  # (runs, unless the test before has failed)
     monkeypatch.setenv("DOCKER_HOST", daemon.host)
     (tmp_path / "service").mkdir()
     scheduler = WarmScheduler(tmp_path / "service", "--engine", "docker", cluster=CLUSTER)
@@ -112,7 +119,7 @@ async def site(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     await asyncio.to_thread(scheduler.close)
 
 
-@pytest.mark.parametrize("daemon", [False, True], ids=["plain", "live-restore"], indirect=True)
+@both_kinds
 async def test_jobs_go_on_after_a_restart_of_the_daemon(site: Site) -> None:
     await site.submit("long", "sleep 4", tasks=2)
     await site.submit("short", "sleep 0.2; exit 3")
@@ -133,7 +140,7 @@ async def test_jobs_go_on_after_a_restart_of_the_daemon(site: Site) -> None:
     await site.nothing_is_left()
 
 
-@pytest.mark.parametrize("daemon", [False, True], ids=["plain", "live-restore"], indirect=True)
+@both_kinds
 async def test_a_crash_of_daemon_and_scheduler_at_once_loses_nothing(site: Site) -> None:
     await site.submit("long", "sleep 4")
     await site.submit("held", "exit 7", jobEnvs={"isDebug": True})
