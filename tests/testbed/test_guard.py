@@ -19,7 +19,13 @@ from tests.testbed.fixtures import provide
 from tests.testbed.images import tiny_image
 
 ROOT = Path(__file__).parents[2]
-CONFTEST = 'pytest_plugins = ["tests.testbed.guard"]'
+#: (pytest-xdist would give its workers ten seconds to end in)
+CONFTEST = """
+from xdist.workermanage import NodeManager
+
+NodeManager.EXIT_TIMEOUT = 1
+pytest_plugins = ["tests.testbed.guard"]
+"""
 #: It starts what daemons are: processes without a parent, in sessions of their own.
 TESTS = """
 import subprocess, sys, time
@@ -74,7 +80,7 @@ def test_interrupted_tests_leave_no_process(
     said, _ = run.communicate()
     assert run.returncode == pytest.ExitCode.INTERRUPTED, said
     assert not [pid for pid in pids if is_there(pid)]
-    # (workers have ten seconds for it, which may be too short on a busy machine)
+    # (the time that workers have for it may be too short)
     assert workers or (tmp_path / "ended").exists()
 
 

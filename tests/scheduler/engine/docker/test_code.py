@@ -57,11 +57,9 @@ async def test_data_is_mounted_read_only_wherever_it_was_asked_for(
 ) -> None:
     await make_image(docker, "local/not-root", f'FROM {debian_image}\nUSER 1234\nENTRYPOINT ["false"]\n')
     mounts = (Mount(code, "/data"), Mount(code / "deep", "own/deep"))
-    for image in ("local/not-root", debian_image):
-        command = (
-            "cat /data/deep/er/data own/deep/er/data; touch /data/x || touch own/deep/x || touch own.txt"
-        )
-        task, ended = await docker_lab.run(command, image=image, mounts=mounts)
+    command = "cat /data/deep/er/data own/deep/er/data; touch /data/x || touch own/deep/x || touch own.txt"
+    images = ({"image": image} for image in ("local/not-root", debian_image))
+    for task, ended in await docker_lab.run_gang(*images, command=command, mounts=mounts):
         assert docker_lab.output(task, "stdout") == "data\ndata\n"
         assert "Read-only file system" in docker_lab.output(task, "stderr")
         assert ended.exit_code == 0

@@ -38,43 +38,38 @@ def assert_disk_full(ended: Ended) -> None:
     assert str(ended.reason).startswith("The task wrote more than its 0 GB to its disk, and was ended.")
 
 
-async def test_a_task_that_writes_more_than_it_may_is_ended_for_that(docker_lab: Lab) -> None:
-    _, ended = await docker_lab.run(f"trap '' TERM; {TOO_MUCH} > file; sleep 100000", storage_gb=0)
-    assert_disk_full(ended)
-
-
-async def test_a_held_task_may_not_write_more_either(docker_lab: Lab) -> None:
-    _, ended = await docker_lab.run(
-        f"(sleep 0.5; {TOO_MUCH} > file) & exit 3", storage_gb=0, hold_on_failure=True
-    )
-    assert_disk_full(ended)
-
-
-async def test_what_is_written_within_the_limit_is_measured_and_ends_nothing(docker_lab: Lab) -> None:
-    command = "head -c 600000 /dev/zero > a; ln a b; truncate -s 10G holes; echo ready; exec sleep 100000"
-    task = await docker_lab.start(command, storage_gb=0)
-    await docker_lab.printed(task, "ready")
-    usage = await measured(docker_lab, task, 0.5)
-    assert usage.disk_mb is not None
-    assert usage.disk_mb < 1
-    await docker_lab.engine.kill(task, 0)
-    assert (await docker_lab.ended(task)).cause is EndCause.KILLED
-
-
-async def test_without_a_known_limit_nothing_is_ended(docker_lab: Lab) -> None:
-    task = await docker_lab.start(f"{TOO_MUCH} > file; exec sleep 100000", storage_gb=None)
-    await measured(docker_lab, task, 4)
-    await docker_lab.engine.kill(task, 0)
-    assert (await docker_lab.ended(task)).cause is EndCause.KILLED
-
-
-async def test_volumes_that_the_image_asks_for_count_too(
+async def test_a_task_that_writes_more_than_it_may_is_ended_for_that_held_or_not_and_wherever_it_writes(
     docker_lab: Lab, docker: aiodocker.Docker, debian_image: str
 ) -> None:
     await make_image(docker, "local/volume", f"FROM {debian_image}\nVOLUME /data\n")
-    command = f"{TOO_MUCH} > /data/file; sleep 100000"
-    _, ended = await docker_lab.run(command, image="local/volume", storage_gb=0)
-    assert_disk_full(ended)
+    ends = await docker_lab.run_gang(
+        f"trap '' TERM; {TOO_MUCH} > file; sleep 100000",
+        {"command": f"(sleep 0.5; {TOO_MUCH} > file) & exit 3", "hold_on_failure": True},
+        # (a volume that the image asks for counts too)
+        {"command": f"{TOO_MUCH} > /data/file; sleep 100000", "image": "local/volume"},
+        storage_gb=0,
+    )
+    for _, ended in ends:
+        assert_disk_full(ended)
+
+
+async def test_what_is_written_within_the_limit_or_without_one_is_measured_and_ends_nothing(
+    docker_lab: Lab,
+) -> None:
+    within, unlimited = await docker_lab.start_gang(
+        {
+            "command": "head -c 600000 /dev/zero > a; ln a b; truncate -s 10G holes; exec sleep 100000",
+            "storage_gb": 0,
+        },
+        {"command": f"{TOO_MUCH} > file; exec sleep 100000", "storage_gb": None},
+    )
+    usage = await measured(docker_lab, within, 0.5)
+    assert usage.disk_mb is not None
+    assert usage.disk_mb < 1
+    await measured(docker_lab, unlimited, 4)
+    for task in (within, unlimited):
+        await docker_lab.engine.kill(task, 0)
+        assert (await docker_lab.ended(task)).cause is EndCause.KILLED
 
 
 async def test_where_the_folders_cannot_be_looked_into_the_daemon_is_asked(

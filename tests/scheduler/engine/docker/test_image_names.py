@@ -133,40 +133,29 @@ async def test_the_right_login_pulls_and_leaves_no_trace_of_itself(
         assert ALICE not in place
 
 
-async def test_a_wrong_password_ends_the_task_at_once_with_what_to_do(
-    docker_lab: Lab, secret_image: str
+async def test_without_the_right_login_a_private_image_is_refused_with_what_to_do_and_a_public_one_is_not(
+    docker_lab: Lab, secret_image: str, debian_image: str
 ) -> None:
-    _, ended = await docker_lab.run("true", image=secret_image, login=login(secret_image, password="guessed"))
+    other = RegistryLogin("registry.example", "alice", ALICE)
+    (_, wrong), (_, without), (_, elsewhere), (_, public) = await docker_lab.run_gang(
+        {"image": secret_image, "login": login(secret_image, password="guessed")},
+        {"image": secret_image},
+        {"image": secret_image, "login": other},
+        {"image": debian_image, "login": other, "command": "exit 3"},
+    )
     registry = secret_image.partition("/")[0]
     assert_refused(
-        ended,
-        f"The registry {registry} does not give the image {secret_image} to the user of the authFile.",
+        wrong, f"The registry {registry} does not give the image {secret_image} to the user of the authFile."
     )
-
-
-async def test_without_a_login_a_private_image_is_refused_and_the_authfile_is_named(
-    docker_lab: Lab, secret_image: str
-) -> None:
-    _, ended = await docker_lab.run("true", image=secret_image)
-    assert_refused(ended, f"The image {secret_image} does not exist, or may not be pulled without logging in")
-    assert "authFile" in str(ended.reason)
-
-
-async def test_a_login_for_another_registry_is_not_used_and_that_is_said(
-    docker_lab: Lab, secret_image: str
-) -> None:
-    other = RegistryLogin("registry.example", "alice", ALICE)
-    _, ended = await docker_lab.run("true", image=secret_image, login=other)
-    assert_refused(ended, f"The image {secret_image} may not be pulled without logging in to its registry")
-    assert "the authFile is for another one" in str(ended.reason)
-
-
-async def test_a_login_for_another_registry_hinders_no_public_image(
-    docker_lab: Lab, debian_image: str
-) -> None:
-    other = RegistryLogin("registry.example", "alice", ALICE)
-    _, ended = await docker_lab.run("exit 3", image=debian_image, login=other)
-    assert ended.exit_code == 3
+    assert_refused(
+        without, f"The image {secret_image} does not exist, or may not be pulled without logging in"
+    )
+    assert "authFile" in str(without.reason)
+    assert_refused(
+        elsewhere, f"The image {secret_image} may not be pulled without logging in to its registry"
+    )
+    assert "the authFile is for another one" in str(elsewhere.reason)
+    assert public.exit_code == 3
 
 
 async def test_a_private_image_that_is_here_is_given_to_those_only_who_could_pull_it(

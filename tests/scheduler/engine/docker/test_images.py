@@ -79,14 +79,14 @@ async def test_a_gang_pulls_its_image_once_and_every_task_hears_of_it(
     assert pulls == 1
 
 
-@pytest.mark.parametrize("name", ["debian:no-such-tag", "no/such/image"])
 async def test_an_image_that_does_not_exist_is_refused_in_one_sentence(
-    docker_lab: Lab, remote_image: str, name: str
+    docker_lab: Lab, docker_registry: str
 ) -> None:
-    image = f"{remote_image.partition('/')[0]}/{name}"
-    _, ended = await docker_lab.run("true", image=image)
-    assert (ended.cause, ended.exit_code) == (EndCause.REFUSED, None)
-    assert str(ended.reason).startswith(f"The image {image} does not exist, or may not be pulled without")
+    images = [f"{docker_registry}/{name}" for name in ("debian:no-such-tag", "no/such/image")]
+    ends = await docker_lab.run_gang(*({"image": image} for image in images))
+    for image, (_, ended) in zip(images, ends, strict=True):
+        assert (ended.cause, ended.exit_code) == (EndCause.REFUSED, None)
+        assert str(ended.reason).startswith(f"The image {image} does not exist, or may not be pulled without")
 
 
 def test_a_pull_never_seems_to_go_back() -> None:

@@ -61,10 +61,18 @@ async def why_not(lab: Lab, task: TaskRef) -> str:
     return str(refusal.value)
 
 
-async def test_a_task_is_logged_into_from_its_first_moment(lab: Lab) -> None:
+async def test_a_task_is_logged_into_from_its_first_moment_and_no_port_of_this_host_is_opened(
+    lab: Lab, docker: aiodocker.Docker
+) -> None:
     task = await launch(lab)
     done = await run_in(lab.engine, task, "echo in $(hostname); id -u; exit 5")
     assert (done.stdout, done.stderr, done.exit_status) == (f"in {task.task.hostname}\n0\n", "", 5)
+    # what the server keeps is in memory alone
+    done = await run_in(lab.engine, task, "stat -f -c %T /run/pai /run/sshd; stat -c %a /run/pai /run/sshd")
+    assert str(done.stdout).split() == ["tmpfs", "tmpfs", "1777", "755"]
+    assert (await lab.engine.ssh_endpoint(task.task)).published is None
+    found = await docker.containers.container(task.task.name).show()
+    assert not any(found["NetworkSettings"]["Ports"].values())
 
 
 async def test_a_server_that_is_slow_to_begin_is_waited_for(lab: Lab) -> None:
@@ -108,33 +116,42 @@ async def test_a_session_in_a_notebook_server_is_its_users_in_their_home(
     await asyncio.to_thread(remove_homes, docker_host, tmp_path / "data")
 
 
-async def test_what_the_server_keeps_is_in_memory_alone(lab: Lab) -> None:
-    task = await launch(lab)
-    done = await run_in(lab.engine, task, "stat -f -c %T /run/pai /run/sshd; stat -c %a /run/pai /run/sshd")
-    assert str(done.stdout).split() == ["tmpfs", "tmpfs", "1777", "755"]
-
-
-async def test_our_clients_come_first_on_the_path_and_nothing_else_of_ours(lab: Lab) -> None:
+async def test_our_clients_come_first_on_the_path_and_nothing_else_of_ours_and_nobody_changes_them(
+    lab: Lab,
+) -> None:
     without, _ = await lab.run("echo $PATH; type python3 sh")
-    task, _ = await run(lab, "echo $PATH; type python3 sh; ls /opt/pai/bin")
-    assert lab.output(task) == f"/opt/pai/bin:{lab.output(without)}scp\nsftp\nssh\n"
+    task, _ = await run(
+        lab,
+        "echo $PATH; type python3 sh; ls /opt/pai/bin; "
+        "echo changed > /opt/pai/boot; rm -rf /opt/pai/bin; ls /opt/pai/bin",
+    )
+    ours = "scp\nsftp\nssh\n"
+    assert lab.output(task, "stdout") == f"/opt/pai/bin:{lab.output(without)}{ours}{ours}"
+    assert "Read-only file system" in lab.output(task, "stderr")
 
 
-@pytest.mark.parametrize("hold", [False, True])
-async def test_the_commands_exit_code_and_output_are_its_own(lab: Lab, hold: bool) -> None:
+async def test_the_commands_exit_code_and_output_are_its_own(lab: Lab) -> None:
     command = "echo out; echo err >&2; cat; wait; jobs; ls /proc/self/fd | wc -l; sh -c 'kill -SEGV $$'"
-    plain = await lab.start(command, hold_on_failure=hold)
-    (task,) = with_ssh(*await lab.prepare(lab.make(command, hold_on_failure=hold)))
-    await lab.engine.launch(task)
-    both = (plain, task.task)
-    ends = [await (lab.held(each) if hold else lab.ended(each)) for each in both]
-    assert [end.exit_code for end in ends] == [139, 139]
+    job = new_job_id()
+    plain, plain_held, entered, entered_held = await lab.prepare(
+        *(
+            lab.make(command, task=make_task(index=index, job_id=job), hold_on_failure=bool(index % 2))
+            for index in range(4)
+        )
+    )
+    all_four = (plain, plain_held, *with_ssh(entered, entered_held))
+    await asyncio.gather(*(lab.engine.launch(each) for each in all_four))
+    ends = [
+        await (lab.held(each.task) if each.hold_on_failure else lab.ended(each.task)) for each in all_four
+    ]
+    assert [end.exit_code for end in ends] == [139] * 4
 
     def written() -> list[tuple[bool, str]]:
-        return [("err\n" in lab.output(each, "stderr"), lab.output(each, "stdout")) for each in both]
+        outputs = [(lab.output(each.task, "stderr"), lab.output(each.task, "stdout")) for each in all_four]
+        return [("err\n" in errors, output) for errors, output in outputs]
 
     # (a held task's log is still being read)
-    await eventually(lambda: written() == [(True, "out\n4\n")] * 2, "errors and output are there")
+    await eventually(lambda: written() == [(True, "out\n4\n")] * 4, "errors and output are there")
 
 
 async def test_a_task_that_is_told_to_end_ends_by_its_own_code_with_ssh_and_sessions(lab: Lab) -> None:
@@ -220,13 +237,6 @@ async def test_a_published_port_is_reached_at_this_hosts_address(
     await lab.clean()
 
 
-async def test_without_publishing_no_port_of_this_host_is_opened(lab: Lab, docker: aiodocker.Docker) -> None:
-    task = await launch(lab)
-    assert (await lab.engine.ssh_endpoint(task.task)).published is None
-    found = await docker.containers.container(task.task.name).show()
-    assert not any(found["NetworkSettings"]["Ports"].values())
-
-
 # where there is no way in
 
 
@@ -310,12 +320,6 @@ async def test_an_image_with_something_of_its_own_there_keeps_it(lab: Lab, image
     await lab.printed(task.task, "ready")
     assert lab.output(task.task) == "mine\nready\n"
     assert "a folder /opt/pai of its own" in await why_not(lab, task.task)
-
-
-async def test_a_task_cannot_change_the_runtime_of_others(lab: Lab) -> None:
-    task, _ = await run(lab, "echo changed > /opt/pai/boot; rm -rf /opt/pai/bin; ls /opt/pai/bin")
-    assert "Read-only file system" in lab.output(task, "stderr")
-    assert lab.output(task, "stdout") == "scp\nsftp\nssh\n"
 
 
 async def test_a_docker_elsewhere_is_said_to_be(
