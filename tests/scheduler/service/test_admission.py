@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from pai_scheduler.core.events import SharesChanged
 from pai_scheduler.core.model import State
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.admission import Accepted
+from pai_scheduler.service.admission import Accepted, JobIds, TakenNames
 from tests.scheduler.making import make_config, make_role
 from tests.scheduler.open_service import ALICE, BOB, FOREVER, ROOT, MakeService, OpenService, refused
 
@@ -148,3 +149,56 @@ async def test_a_name_is_free_again_when_its_job_is_deleted(service: OpenService
     for _ in range(2):
         await service.run("again")
         await service.jobs.delete(ALICE, "alice", "again")
+
+
+# No id is made twice, and each is higher than those before.
+
+
+NOON = 1_800_000_000_000
+
+
+def test_ids_rise_within_one_ms_too() -> None:
+    ids = JobIds()
+    made = [ids.new(NOON + number // 100) for number in range(10_000)]
+    assert made == sorted(set(made))
+
+
+def test_an_id_is_higher_though_the_clock_was_set_back() -> None:
+    ids = JobIds()
+    assert ids.new(NOON) < ids.new(NOON - 3_600_000)
+
+
+def test_an_id_stands_in_every_kind_of_name() -> None:
+    assert re.fullmatch("[0-9a-v]{16}", JobIds().new(NOON))
+
+
+def test_two_schedulers_make_different_ids_at_the_same_time() -> None:
+    first, second = JobIds(), JobIds()
+    assert not {first.new(NOON) for _ in range(100)} & {second.new(NOON) for _ in range(100)}
+
+
+# A name that is taken is never thought free; hardly a free one is asked for.
+
+
+NAMES = [(f"user-{number % 7}", f"job-{number}") for number in range(20_000)]
+
+
+def test_every_name_that_was_added_may_be_taken() -> None:
+    names = TakenNames()
+    names.add("alice", "early")
+    names.add_all(NAMES)
+    assert all(names.may_be_taken(user, name) for user, name in [*NAMES, ("alice", "early")])
+
+
+def test_hardly_any_other_name_may_be() -> None:
+    names = TakenNames()
+    names.add_all(NAMES)
+    others = [(user, f"other-{name}") for user, name in NAMES]
+    assert sum(names.may_be_taken(user, name) for user, name in others) < 20
+
+
+def test_until_all_are_known_each_may_be_taken() -> None:
+    names = TakenNames()
+    assert names.may_be_taken("alice", "new")
+    names.add_all(())
+    assert not names.may_be_taken("alice", "new")
