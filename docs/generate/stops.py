@@ -51,9 +51,9 @@ class Section(NamedTuple):
 class Figures(NamedTuple):
     """What one reads to follow a flow.
 
-    A step is a numbered place, where the flow is handed on. A stop is a function that is called from another
-    file, or the first that is opened in its file; the private helpers of a file are read at the stop there,
-    and counted as functions only.
+    A step is a numbered place, where the flow is handed on. A stop is a public function, or the first one
+    that is opened in its file; the private helpers of a file are read at the stop there, and counted as
+    functions only.
     """
 
     steps: int
