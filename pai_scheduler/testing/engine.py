@@ -70,7 +70,7 @@ ENV = {
 
 
 class Conformance:
-    """What both halves of the suite work with."""
+    """The fixtures of both halves of the suite."""
 
     @pytest.fixture
     def code(self, tmp_path: Path) -> Path:
@@ -99,7 +99,7 @@ class Conformance:
 
 
 class TaskConformance(Conformance):
-    """What is promised of tasks where they run: how their commands end, and what is left of them."""
+    """Promises about tasks where they run: how their commands end, and what is left of them."""
 
     async def test_the_end_of_a_command_is_known_by_its_exit_code(self, lab: Lab) -> None:
         # (128 and more where a signal of its own ended it)
@@ -167,7 +167,7 @@ class TaskConformance(Conformance):
 
 
 class ServiceConformance(Conformance):
-    """What is promised to the service: all that it gives arrives, what it asks for happens once."""
+    """Promises to the service: all that it gives arrives, what it asks for happens once."""
 
     # the disk of the data folder
 
