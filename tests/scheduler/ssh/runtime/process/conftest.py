@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncssh
 import pytest
@@ -22,6 +24,8 @@ from pai_scheduler.testing.engine import FOREVER
 from pai_scheduler.testing.lab import Lab, processes_with
 from pai_scheduler.testing.ssh_tasks import KEYS, log_in, server_files, with_ssh
 from tests.testbed.machine import apt_install
+
+T = TypeVar("T")
 
 #: Seconds that no program here takes.
 PATIENCE = 60
@@ -43,6 +47,13 @@ class Entered:
     way: SshEndpoint
     keys: Path
     running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def end_clients(self) -> None:
+        """End what was begun and runs on."""
+        for process in self.running:
+            process.kill()
+            process.communicate()
+        self.running.clear()
 
     @property
     def work(self) -> Path:
@@ -100,9 +111,10 @@ class Entered:
 Enter = Callable[..., Awaitable[Entered]]
 
 
-@pytest.fixture
-async def enter(tmp_path: Path) -> AsyncIterator[Enter]:
-    engine = ProcessEngine(tmp_path / "data", ssh_files=server_files, rescan_seconds=0.2)
+@asynccontextmanager
+async def entering(folder: Path) -> AsyncIterator[Enter]:
+    """Run an engine whose tasks are entered."""
+    engine = ProcessEngine(folder / "data", ssh_files=server_files, rescan_seconds=0.2)
     await engine.start()
     lab = await Lab.over(engine, "any-image")
     all_entered: list[Entered] = []
@@ -114,24 +126,60 @@ async def enter(tmp_path: Path) -> AsyncIterator[Enter]:
         (launch,) = with_ssh(*prepared, own_server=True)
         await engine.launch(launch)
         await lab.started(launch.task)
-        keys = tmp_path / launch.task.name
+        keys = folder / launch.task.name
         keys.mkdir()
         (keys / "identity").touch(0o600)
         (keys / "identity").write_bytes(KEYS.identity(launch.task.job_id).private)
         (keys / "known").write_text(f"{HOST_KEY_ALIAS} {KEYS.host(launch.task.job_id).public}\n")
-        folder = tmp_path / "data" / "tasks" / launch.task.name
-        all_entered.append(Entered(lab, launch.task, folder, await engine.ssh_endpoint(launch.task), keys))
+        task_folder = folder / "data" / "tasks" / launch.task.name
+        way = await engine.ssh_endpoint(launch.task)
+        all_entered.append(Entered(lab, launch.task, task_folder, way, keys))
         return all_entered[-1]
 
     yield enter
     for entered in all_entered:
-        for process in entered.running:
-            process.kill()
-            process.communicate()
+        entered.end_clients()
     await lab.clean()
     await engine.close()
 
 
 @pytest.fixture
-async def entered(enter: Enter) -> Entered:
+async def enter(tmp_path: Path) -> AsyncIterator[Enter]:
+    async with entering(tmp_path) as enter:
+        yield enter
+
+
+@pytest.fixture
+async def own_entered(enter: Enter) -> Entered:
+    """Enter a task of the test's own, with which and with whose engine it does what it wants."""
     return await enter()
+
+
+@pytest.fixture(scope="module")
+def task_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entered]:
+    """Enter a task for all tests of a module; its engine lives in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def there(work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE)
+
+    async def enter_first(enter: Enter) -> Entered:
+        return await enter()
+
+    made = entering(tmp_path_factory.mktemp("of-all"))
+    try:
+        yield there(enter_first(there(made.__aenter__())))
+        there(made.__aexit__(None, None, None))
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@pytest.fixture
+def entered(task_of_all: Entered) -> Iterator[Entered]:
+    """Enter the task of all: only from without, and what a test leaves in it is called like no other."""
+    yield task_of_all
+    task_of_all.end_clients()

@@ -342,34 +342,34 @@ async def test_rsync_copies_what_has_changed(entered: Entered, tmp_path: Path) -
 # how it ends
 
 
-async def test_clients_are_cut_off_when_the_task_ends(entered: Entered, agent: Path) -> None:
-    shell = entered.begin(*entered.line(options=("-tt", "-A", "-o", f"IdentityAgent={agent}")))
+async def test_clients_are_cut_off_when_the_task_ends(own_entered: Entered, agent: Path) -> None:
+    shell = own_entered.begin(*own_entered.line(options=("-tt", "-A", "-o", f"IdentityAgent={agent}")))
     assert shell.stdin is not None
     shell.stdin.write(b"echo $SSH_AUTH_SOCK > in; mv in inside\n")
     shell.stdin.flush()
-    await eventually((entered.work / "inside").exists, "the shell is open")
-    agent_socket = Path((entered.work / "inside").read_text().strip())
+    await eventually((own_entered.work / "inside").exists, "the shell is open")
+    agent_socket = Path((own_entered.work / "inside").read_text().strip())
     assert agent_socket.exists()
-    await entered.lab.engine.kill(entered.task, 0)
-    await entered.lab.ended(entered.task)
+    await own_entered.lab.engine.kill(own_entered.task, 0)
+    await own_entered.lab.ended(own_entered.task)
     _, told = await asyncio.to_thread(shell.communicate, timeout=PATIENCE)
     assert shell.returncode == 255
     assert b"closed by remote host" in told
     assert not agent_socket.exists()
 
 
-async def test_one_that_nobody_uses_goes_and_one_that_is_used_stays(entered: Entered) -> None:
+async def test_one_that_nobody_uses_goes_and_one_that_is_used_stays(own_entered: Entered) -> None:
     """It is started by hand for this: the engine's waits for minutes."""
-    os.kill(entered.server(), signal.SIGKILL)
-    await eventually(lambda: not ssh_server.look(entered.folder).alive, "it is dead")
-    program = [PYTHON, "-m", "pai_scheduler.ssh.runtime.process", str(entered.folder), "--idle-seconds"]
+    os.kill(own_entered.server(), signal.SIGKILL)
+    await eventually(lambda: not ssh_server.look(own_entered.folder).alive, "it is dead")
+    program = [PYTHON, "-m", "pai_scheduler.ssh.runtime.process", str(own_entered.folder), "--idle-seconds"]
     process = await asyncio.create_subprocess_exec(*program, "2")
-    listens = (True, {"port": entered.way.port})
-    await eventually(lambda: ssh_server.look(entered.folder) == listens, "it listens")
-    async with await entered.connect() as connection:
+    listens = (True, {"port": own_entered.way.port})
+    await eventually(lambda: ssh_server.look(own_entered.folder) == listens, "it listens")
+    async with await own_entered.connect() as connection:
         # longer than it would wait
         assert (await connection.run("sleep 3; echo still")).stdout == "still\n"
     async with asyncio.timeout(PATIENCE):
         assert await process.wait() == 0
-    assert (await entered.lab.engine.ssh_endpoint(entered.task)) == entered.way
-    assert (await entered.ssh("echo again")).stdout == b"again\n"
+    assert (await own_entered.lab.engine.ssh_endpoint(own_entered.task)) == own_entered.way
+    assert (await own_entered.ssh("echo again")).stdout == b"again\n"

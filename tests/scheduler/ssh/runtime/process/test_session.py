@@ -90,15 +90,15 @@ async def test_a_command_that_does_not_read_stops_its_client_not_the_server(ente
 
 
 async def test_what_is_printed_faster_than_it_is_read_waits_in_the_program(
-    entered: Entered, marker: str
+    own_entered: Entered, marker: str
 ) -> None:
     # its client is stopped, so it takes nothing
-    reader = entered.begin(*entered.line(f"echo begun{marker} > begun; yes | head -c 1000000000"))
-    await eventually((entered.work / "begun").exists, "the command runs")
+    reader = own_entered.begin(*own_entered.line(f"echo begun{marker} > begun; yes | head -c 1000000000"))
+    await eventually((own_entered.work / "begun").exists, "the command runs")
     reader.send_signal(signal.SIGSTOP)
-    server = entered.server()
+    server = own_entered.server()
     for _ in range(20):
-        assert (await entered.ssh("true")).returncode == 0
+        assert (await own_entered.ssh("true")).returncode == 0
     memory = procfs.process(server)
     assert memory is not None
     assert memory.memory_bytes < 150_000_000
@@ -131,9 +131,9 @@ async def test_the_jobs_own_shell_is_used_where_it_can_be(enter: Enter) -> None:
         assert done.returncode == 0
 
 
-async def test_a_folder_that_the_task_removed_is_named(entered: Entered) -> None:
-    (entered.work).rmdir()
-    done = await entered.ssh("true")
+async def test_a_folder_that_the_task_removed_is_named(own_entered: Entered) -> None:
+    (own_entered.work).rmdir()
+    done = await own_entered.ssh("true")
     assert done.returncode == 255
     assert b"No such file" in done.stderr
 
@@ -202,9 +202,9 @@ async def test_a_signal_or_break_that_there_is_not_is_left_out(entered: Entered)
         assert (await process.wait()).exit_status == 7
 
 
-async def test_a_program_that_does_not_start_on_a_terminal_is_told_too(entered: Entered) -> None:
-    entered.work.rmdir()
-    done = await entered.ssh("true", options=("-tt",))
+async def test_a_program_that_does_not_start_on_a_terminal_is_told_too(own_entered: Entered) -> None:
+    own_entered.work.rmdir()
+    done = await own_entered.ssh("true", options=("-tt",))
     assert done.returncode == 255
     assert b"No such file" in done.stdout + done.stderr
 
@@ -305,34 +305,34 @@ async def test_a_size_that_cannot_be_ends_no_terminal(entered: Entered) -> None:
 # what is started is the task's
 
 
-async def test_what_is_started_is_in_the_tasks_cgroups(entered: Entered) -> None:
-    _, record = TaskFolder(entered.folder).read()
+async def test_what_is_started_is_in_the_tasks_cgroups(own_entered: Entered) -> None:
+    _, record = TaskFolder(own_entered.folder).read()
     command = Path(f"/proc/{record['pid']}/cgroup").read_bytes()
     for options in ((), ("-tt",)):
-        done = await entered.ssh("cat /proc/self/cgroup", options=options)
+        done = await own_entered.ssh("cat /proc/self/cgroup", options=options)
         assert done.stdout.replace(b"\r", b"") == command
-    assert Path(f"/proc/{entered.server()}/cgroup").read_bytes() == Path("/proc/self/cgroup").read_bytes()
+    assert Path(f"/proc/{own_entered.server()}/cgroup").read_bytes() == Path("/proc/self/cgroup").read_bytes()
 
 
-async def test_what_is_started_has_the_tasks_mark(entered: Entered) -> None:
-    done = await entered.ssh(f"echo ${COOKIE}")
-    assert done.stdout.decode() == f"{entered.folder}\n"
+async def test_what_is_started_has_the_tasks_mark(own_entered: Entered) -> None:
+    done = await own_entered.ssh(f"echo ${COOKIE}")
+    assert done.stdout.decode() == f"{own_entered.folder}\n"
 
 
-async def test_a_shell_outlives_the_service(entered: Entered) -> None:
-    async with await entered.connect() as connection:
+async def test_a_shell_outlives_the_service(own_entered: Entered) -> None:
+    async with await own_entered.connect() as connection:
         process = await connection.create_process("echo before; read line; echo after $line")
         assert await process.stdout.readline() == "before\n"
-        await entered.lab.engine.close()
+        await own_entered.lab.engine.close()
         process.stdin.write("all\n")
         assert await process.stdout.readline() == "after all\n"
-    engine = ProcessEngine(entered.folder.parents[1])
+    engine = ProcessEngine(own_entered.folder.parents[1])
     await engine.start()
     later = await Lab.over(engine, "any-image")
-    later.gangs, entered.lab.gangs = entered.lab.gangs, []
-    await later.adopt([entered.task])
-    await later.started(entered.task)
-    assert await engine.ssh_endpoint(entered.task) == entered.way
+    later.gangs, own_entered.lab.gangs = own_entered.lab.gangs, []
+    await later.adopt([own_entered.task])
+    await later.started(own_entered.task)
+    assert await engine.ssh_endpoint(own_entered.task) == own_entered.way
     await later.clean()
     await engine.close()
 
@@ -354,31 +354,31 @@ async def test_a_client_whose_connection_is_cut_leaves_no_process(
     await eventually(lambda: not processes_with(marker), "it is hung up")
 
 
-async def test_what_is_to_stay_stays_and_is_the_tasks(entered: Entered, marker: str) -> None:
-    await entered.ssh(f"nohup setsid sleep 1{marker} < /dev/null > /dev/null 2>&1 & echo")
+async def test_what_is_to_stay_stays_and_is_the_tasks(own_entered: Entered, marker: str) -> None:
+    await own_entered.ssh(f"nohup setsid sleep 1{marker} < /dev/null > /dev/null 2>&1 & echo")
     # while it becomes one program after the other it has no command line
     await eventually(lambda: len(processes_with(f"1{marker}")) == 1, "it stays")
-    await entered.lab.engine.kill(entered.task, 0)
-    await entered.lab.ended(entered.task)
+    await own_entered.lab.engine.kill(own_entered.task, 0)
+    await own_entered.lab.ended(own_entered.task)
     assert not processes_with(marker)
 
 
-async def test_no_zombies_are_left(entered: Entered) -> None:
+async def test_no_zombies_are_left(own_entered: Entered) -> None:
     for _ in range(5):
-        await entered.ssh("(sleep 0.01 &) ; exit 1")
-    server = entered.server()
+        await own_entered.ssh("(sleep 0.01 &) ; exit 1")
+    server = own_entered.server()
     await eventually(lambda: not _zombies(server), "all are waited for")
     await eventually(lambda: not _zombies(_parent(server)), "the supervisor waits for the others")
 
 
-async def test_after_sessions_nothing_of_them_is_open(entered: Entered, marker: str) -> None:
-    await entered.ssh("true")
-    server = entered.server()
+async def test_after_sessions_nothing_of_them_is_open(own_entered: Entered, marker: str) -> None:
+    await own_entered.ssh("true")
+    server = own_entered.server()
     before = _open_files(server)
-    await entered.ssh("cat", input=b"x" * 500_000)
-    await entered.ssh(f"(trap '' HUP; sleep 1{marker}) & exit 2", options=("-tt",))
+    await own_entered.ssh("cat", input=b"x" * 500_000)
+    await own_entered.ssh(f"(trap '' HUP; sleep 1{marker}) & exit 2", options=("-tt",))
     for term_type in ("vt100", None):
-        connection = await entered.connect()
+        connection = await own_entered.connect()
         # one whose input waits, and that does not hear the hang-up
         process = await connection.create_process(
             "trap '' HUP; echo on; sleep 1000", term_type=term_type, encoding=None
@@ -410,9 +410,9 @@ async def test_paramiko_runs_commands_and_gets_their_exit_codes(entered: Entered
     assert await asyncio.to_thread(use) == (b"hello", 6)
 
 
-def _commands(entered: Entered, line: str) -> list[int]:
+def _commands(own_entered: Entered, line: str) -> list[int]:
     """Find processes of the task by their command line."""
-    below = {process.pid for process in procfs.tree(entered.server())}
+    below = {process.pid for process in procfs.tree(own_entered.server())}
     return [pid for pid in processes_running(line) if pid in below]
 
 
