@@ -13,12 +13,13 @@ from pai_scheduler.client.rest import Client
 from tests.scheduler.open_service import CLUSTER, ROOT, MakeService, OpenService
 from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 
 @pytest.fixture(scope="session")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     """Run one scheduler for the whole session."""
-    running = RunningScheduler(tmp_path_factory.mktemp("scheduler"))
+    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"))
     yield running
     running.close()
 
@@ -26,7 +27,7 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSched
 @pytest.fixture(scope="session")
 def entered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     """Run one with an SSH gateway; alice's jobs `one` and `two` run there, with so many tasks."""
-    running = RunningScheduler(tmp_path_factory.mktemp("entered"), ssh=True)
+    running = WarmScheduler(tmp_path_factory.mktemp("entered"), ssh=True)
     for name, tasks in (("one", 1), ("two", 2)):
         run_job(running, name, taskNumber=tasks)
     yield running

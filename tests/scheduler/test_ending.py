@@ -12,6 +12,7 @@ from pai_scheduler.client.rest import Client
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 _FINAL = ("SUCCEEDED", "FAILED", "STOPPED")
 #: takes a while to end when it is told to, and writes then what must not be lost
@@ -30,7 +31,7 @@ async def running(
         host = request.getfixturevalue("docker_host")
         await asyncio.to_thread(provide, tiny_image, host)
         monkeypatch.setenv("DOCKER_HOST", host)
-    scheduler = await asyncio.to_thread(RunningScheduler, tmp_path, "--engine", request.param)
+    scheduler = await asyncio.to_thread(WarmScheduler, tmp_path, "--engine", request.param)
     yield scheduler
     await asyncio.to_thread(scheduler.close)
 

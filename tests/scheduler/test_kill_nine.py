@@ -188,7 +188,7 @@ class Chaos:
 def chaos(tmp_path: Path, request: pytest.FixtureRequest, thorough: bool) -> Iterator[Chaos]:
     seed = int(os.environ.get("KILL_NINE_SEED", random.SystemRandom().randrange(1_000_000)))
     request.node.add_report_section("call", "seed", f"KILL_NINE_SEED={seed}")
-    made = Chaos(tmp_path, seed, 200 if thorough else 30)
+    made = Chaos(tmp_path, seed, 200 if thorough else 12)
     yield made
     made.scheduler.close()
     # (none, unless the test failed)

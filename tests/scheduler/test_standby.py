@@ -19,6 +19,7 @@ import pytest
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from tests.testbed.postgres import Postgres, with_passfile
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 OVERTAKEN = 3
 
@@ -40,7 +41,7 @@ class Lab:
         folder.mkdir()
         options = ("--database", self._database)
         data_dir = self.folder / "data"
-        self.schedulers.append(await asyncio.to_thread(RunningScheduler, folder, *options, data_dir=data_dir))
+        self.schedulers.append(await asyncio.to_thread(WarmScheduler, folder, *options, data_dir=data_dir))
         return self.schedulers[-1]
 
     async def close(self) -> None:

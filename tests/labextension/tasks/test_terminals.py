@@ -120,7 +120,10 @@ async def test_of_endless_output_a_part_is_kept_and_a_slow_viewer_skips(terminal
     assert "line 200000" in rest
 
 
-async def test_a_viewer_that_hangs_does_not_stop_the_shell(terminals: Terminals) -> None:
+async def test_a_viewer_that_hangs_does_not_stop_the_shell(
+    terminals: Terminals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_labextension.tasks.connections._VIEWERS_SECONDS", 0.1)
     terminal = await terminals.create()
     async with aclosing(terminal.view()) as hanging:
         await anext(hanging)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from pai_scheduler.api import events
 from pai_scheduler.client.rest import Client
 from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,21 @@ async def test_who_is_up_to_date_waits_for_a_change_of_anybodys(alice: Client, b
         pass
 
 
-async def test_a_long_wait_ends_unchanged(alice: Client) -> None:
-    version = await alice.changes()
-    async with asyncio.timeout(2 * events.LONGEST_WAIT):
+class Impatient(WarmScheduler):
+    """A scheduler whose longest wait is short."""
+
+    def preparation(self) -> Callable[[], None]:
+        """Return what makes it so."""
+        return _wait_shortly
+
+
+def _wait_shortly() -> None:
+    events.LONGEST_WAIT = 0.5
+
+
+async def test_a_long_wait_ends_unchanged(tmp_path: Path) -> None:
+    running = await asyncio.to_thread(Impatient, tmp_path)
+    async with Client(running.url, "token-of-alice") as alice, asyncio.timeout(events.LONGEST_WAIT - 5):
+        version = await alice.changes()
         assert await alice.changes(version) == version
+    await asyncio.to_thread(running.close)

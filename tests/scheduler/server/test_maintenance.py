@@ -17,6 +17,7 @@ from tests.scheduler.store.damage import cut, overwrite
 from tests.scheduler.store.first_version import JOBS, make_first_version
 from tests.scheduler.store.stored_jobs import add
 from tests.testbed.scheduler import PROGRAM, RunningScheduler, clean_environ, hello_job
+from tests.testbed.warm import WarmScheduler
 
 Do = Callable[..., tuple[int, str]]
 
@@ -54,7 +55,7 @@ def names(folder: Path) -> list[str]:
 
 @pytest.fixture
 async def own(tmp_path: Path) -> AsyncIterator[RunningScheduler]:
-    running = await asyncio.to_thread(RunningScheduler, tmp_path)
+    running = await asyncio.to_thread(WarmScheduler, tmp_path)
     yield running
     await asyncio.to_thread(running.close)
 

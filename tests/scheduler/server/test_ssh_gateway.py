@@ -17,6 +17,7 @@ from pai_scheduler.client.rest import Client
 from pai_scheduler.server.main import main
 from tests.testbed.machine import apt_install
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,7 +27,7 @@ def _ssh() -> None:
 
 @pytest.fixture
 async def scheduler(tmp_path: Path) -> AsyncIterator[RunningScheduler]:
-    running = await asyncio.to_thread(RunningScheduler, tmp_path, "--ssh-processes", "1", ssh=True)
+    running = await asyncio.to_thread(WarmScheduler, tmp_path, "--ssh-processes", "1", ssh=True)
     yield running
     await asyncio.to_thread(running.close)
 

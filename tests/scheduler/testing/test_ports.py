@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import subprocess
 import sys
 
-from pai_scheduler.testing.ports import free_port, free_ports
+import pytest
+
+from pai_scheduler.testing import ports
+from pai_scheduler.testing.ports import free_ports
 
 ASK = "from pai_scheduler.testing.ports import free_ports; print(*free_ports(50)); input()"
 
@@ -28,7 +32,9 @@ def test_processes_at_the_same_time_get_different_ports() -> None:
     assert len(set.union(*given)) == 150
 
 
-def test_a_port_at_which_something_listens_is_left_out() -> None:
-    taken = free_port()
+def test_a_port_at_which_something_listens_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, free = free_ports(2)
+    block = itertools.cycle((taken, free))
+    monkeypatch.setattr(ports, "_block", lambda _process: block)
     with socket.create_server(("127.0.0.1", taken)):
-        assert taken not in free_ports(249)
+        assert free_ports(2) == [free, free]

@@ -17,7 +17,7 @@ from pai_scheduler.client.calls.output import JobProgress
 from pai_scheduler.client.calls.sweep import Sweep
 from tests.testbed.scheduler import CLUSTER, RunningScheduler, StartScheduler, hello_job
 
-MANY = 12
+MANY = 7
 
 
 def limited(start: StartScheduler, **defaults: int) -> RunningScheduler:

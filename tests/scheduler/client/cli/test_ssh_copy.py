@@ -18,6 +18,7 @@ from pai_scheduler.client.cli.ssh import CopyEndpoint, place_of
 from tests.scheduler.client.cli.conftest import PAI, environ_for, gateways_of
 from tests.scheduler.conftest import run_job
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import run_pai_text
 
 T = TypeVar("T")
 
@@ -48,15 +49,7 @@ class Pai:
         self._scheduler, self._folder = scheduler, folder
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [PAI, *words],
-            cwd=self._folder,
-            env=environ_for(self._scheduler),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        return run_pai_text(words, environ_for(self._scheduler), folder=self._folder)
 
     def there(self, script: str, job: str = "one", task: str = "main-0") -> str:
         return self("exec", job, task, "--", "sh", "-c", script).stdout
@@ -96,7 +89,7 @@ def test_a_copy_that_was_cut_goes_on_where_it_was_and_is_no_half_file_meanwhile(
     run_job(scheduler, "cut")
     large = tmp_path / "large"
     with large.open("wb") as file:
-        for _ in range(40):
+        for _ in range(16):
             file.write(BYTES * 2)
     pai = Pai(scheduler, tmp_path)
     folder = Path(pai.there("pwd", "cut").strip())

@@ -62,8 +62,9 @@ async def test_a_gateway_that_does_not_answer_may_be_back_later(gateway: Gateway
 
 
 async def test_a_server_that_speaks_no_ssh_is_none(
-    entered: RunningScheduler, gateway: GatewayAddress
+    entered: RunningScheduler, gateway: GatewayAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pai_scheduler.client.ssh.connection._CONNECT_SECONDS", 0.5)
     web = urlsplit(entered.url).port
     assert web is not None
     with pytest.raises(UnreachableGatewayError):
