@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.scheduler.client.cli.conftest import PAI, environ_for
+from tests.scheduler.client.cli.pai import PAI, environ_for
 from tests.testbed.scheduler import RunningScheduler
 
 Pai = Callable[..., subprocess.CompletedProcess[str]]

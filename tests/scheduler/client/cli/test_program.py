@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.scheduler.client.cli.conftest import PAI, environ_for
+from tests.scheduler.client.cli.pai import PAI, environ_for
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
 Pai = Callable[..., subprocess.CompletedProcess[str]]

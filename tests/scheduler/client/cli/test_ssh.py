@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduler.client.cli.conftest import PAI, environ_for
+from tests.scheduler.client.cli.pai import PAI, environ_for
 from tests.scheduler.conftest import run_job
 from tests.testbed.scheduler import RunningScheduler, hello_job
 from tests.testbed.warm import run_pai

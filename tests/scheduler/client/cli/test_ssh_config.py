@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.testing.ports import free_port
-from tests.scheduler.client.cli.conftest import environ_for
+from tests.scheduler.client.cli.pai import environ_for
 from tests.scheduler.conftest import run_job
 from tests.testbed.machine import apt_install
 from tests.testbed.scheduler import RunningScheduler

@@ -15,7 +15,7 @@ from typing import TypeVar
 import pytest
 
 from pai_scheduler.client.cli.ssh import CopyEndpoint, place_of
-from tests.scheduler.client.cli.conftest import PAI, environ_for, gateways_of
+from tests.scheduler.client.cli.pai import PAI, environ_for, gateways_of
 from tests.scheduler.conftest import run_job
 from tests.testbed.scheduler import RunningScheduler
 from tests.testbed.warm import run_pai_text

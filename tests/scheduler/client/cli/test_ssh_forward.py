@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from tests.scheduler.client.cli.conftest import PAI, environ_for, gateways_of
+from tests.scheduler.client.cli.pai import PAI, environ_for, gateways_of
 from tests.scheduler.conftest import run_job
 from tests.testbed.scheduler import RunningScheduler, StartScheduler
 

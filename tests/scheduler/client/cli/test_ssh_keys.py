@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduler.client.cli.conftest import environ_for
+from tests.scheduler.client.cli.pai import environ_for
 from tests.testbed.machine import apt_install
 from tests.testbed.scheduler import RunningScheduler
 from tests.testbed.warm import run_pai_text

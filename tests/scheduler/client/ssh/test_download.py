@@ -37,9 +37,9 @@ def names(folder: Path) -> list[str]:
 
 
 async def test_a_tree_arrives_with_its_modes_times_and_empty_folders(
-    files: SFTPClient, results: Path, tmp_path: Path
+    task_files: SFTPClient, results: Path, tmp_path: Path
 ) -> None:
-    outcome = await download(files, str(results), tmp_path / "new")
+    outcome = await download(task_files, str(results), tmp_path / "new")
     new = tmp_path / "new"
     assert names(new) == sorted(["large", "link", "run.sh", "sub", f"sub/{AWKWARD}", "sub/empty"])
     assert (new / "large").read_bytes() == (results / "large").read_bytes()
@@ -49,45 +49,49 @@ async def test_a_tree_arrives_with_its_modes_times_and_empty_folders(
     assert (outcome.files, outcome.complete, len(outcome.left_out)) == (4, True, 3)
 
 
-async def test_only_what_changed_is_fetched_again(files: SFTPClient, results: Path, tmp_path: Path) -> None:
-    await download(files, str(results), tmp_path / "new")
+async def test_only_what_changed_is_fetched_again(
+    task_files: SFTPClient, results: Path, tmp_path: Path
+) -> None:
+    await download(task_files, str(results), tmp_path / "new")
     (results / "sub" / AWKWARD).write_bytes(b"changed now")
     (results / "large").chmod(0o400)
-    outcome = await download(files, str(results), tmp_path / "new")
+    outcome = await download(task_files, str(results), tmp_path / "new")
     assert (outcome.files, outcome.same) == (1, 3)
     assert (tmp_path / "new" / "sub" / AWKWARD).read_bytes() == b"changed now"
     assert (tmp_path / "new" / "large").stat().st_mode & 0o777 == 0o400
 
 
 async def test_a_transfer_that_broke_off_goes_on_and_mends_what_was_out_of_order(
-    files: SFTPClient, there: Path, tmp_path: Path
+    task_files: SFTPClient, there: Path, tmp_path: Path
 ) -> None:
     data = os.urandom(UNSURE + 2 * PIECE)
     (there / "large").write_bytes(data)
     os.utime(there / "large", (1e9, 1e9))
     part = tmp_path / part_name("large", len(data), 10**12)
     part.write_bytes(b"kept" + data[4 : 2 * PIECE] + bytes(UNSURE - PIECE))
-    await download(files, str(there / "large"), tmp_path / "large")
+    await download(task_files, str(there / "large"), tmp_path / "large")
     assert (tmp_path / "large").read_bytes() == b"kept" + data[4:]
     assert not part.exists()
 
 
 async def test_nothing_is_written_through_a_link_that_is_here(
-    files: SFTPClient, results: Path, tmp_path: Path
+    task_files: SFTPClient, results: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "private").mkdir()
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "sub").symlink_to(tmp_path / "private")
-    outcome = await download(files, str(results), tmp_path / "new")
+    outcome = await download(task_files, str(results), tmp_path / "new")
     assert not outcome.complete
     assert list((tmp_path / "private").iterdir()) == []
 
 
-async def test_what_is_not_there_or_no_file_is_said(files: SFTPClient, results: Path, tmp_path: Path) -> None:
+async def test_what_is_not_there_or_no_file_is_said(
+    task_files: SFTPClient, results: Path, tmp_path: Path
+) -> None:
     with pytest.raises(RemoteFileError, match="There is no"):
-        await download(files, str(results / "nothing"), tmp_path / "x")
+        await download(task_files, str(results / "nothing"), tmp_path / "x")
     with pytest.raises(RemoteFileError, match="is no file"):
-        await download(files, str(results / "pipe"), tmp_path / "x")
+        await download(task_files, str(results / "pipe"), tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
 

@@ -36,10 +36,10 @@ def names(folder: Path) -> list[str]:
 
 
 async def test_a_tree_arrives_with_its_modes_times_and_empty_folders(
-    files: SFTPClient, here: Path, there: Path
+    task_files: SFTPClient, here: Path, there: Path
 ) -> None:
     told: list[TransferProgress] = []
-    outcome = await upload(files, here, f"{there}/new", told.append)
+    outcome = await upload(task_files, here, f"{there}/new", told.append)
     new = there / "new"
     assert names(new) == sorted(["large", "link", "run.sh", "sub", f"sub/{AWKWARD}", "sub/empty"])
     assert (new / "large").read_bytes() == (here / "large").read_bytes()
@@ -51,18 +51,18 @@ async def test_a_tree_arrives_with_its_modes_times_and_empty_folders(
     assert (told[-1].files_done, told[-1].bytes_done) == (4, told[-1].bytes_total)
 
 
-async def test_only_what_changed_is_sent_again(files: SFTPClient, here: Path, there: Path) -> None:
-    await upload(files, here, f"{there}/new")
+async def test_only_what_changed_is_sent_again(task_files: SFTPClient, here: Path, there: Path) -> None:
+    await upload(task_files, here, f"{there}/new")
     (here / "run.sh").write_bytes(b"changed")
     (here / "large").chmod(0o400)
-    outcome = await upload(files, here, f"{there}/new")
+    outcome = await upload(task_files, here, f"{there}/new")
     assert (outcome.files, outcome.same) == (2, 2)  # run.sh, and the link to it
     assert (there / "new" / "run.sh").read_bytes() == b"changed"
     assert (there / "new" / "large").stat().st_mode & 0o777 == 0o400
 
 
 async def test_a_transfer_that_broke_off_goes_on_and_mends_what_was_out_of_order(
-    files: SFTPClient, here: Path, there: Path
+    task_files: SFTPClient, here: Path, there: Path
 ) -> None:
     data = os.urandom(UNSURE + 2 * PIECE)
     (here / "large").write_bytes(data)
@@ -70,7 +70,7 @@ async def test_a_transfer_that_broke_off_goes_on_and_mends_what_was_out_of_order
     part = there / part_name("large", status.st_size, status.st_mtime_ns // 1_000_000)
     # the last pieces came in another order: a hole before the end; the begin shows that it is not sent again
     part.write_bytes(b"kept" + data[4 : 2 * PIECE] + bytes(UNSURE - PIECE))
-    await upload(files, here / "large", f"{there}/large")
+    await upload(task_files, here / "large", f"{there}/large")
     assert (there / "large").read_bytes() == b"kept" + data[4:]
     assert names(there) == ["large"]
 
@@ -91,19 +91,19 @@ async def test_what_stands_there_stays_until_the_new_file_is_whole(
 
 
 async def test_one_file_that_cannot_be_written_does_not_hold_up_the_others(
-    files: SFTPClient, here: Path, there: Path
+    task_files: SFTPClient, here: Path, there: Path
 ) -> None:
     (there / "new" / "run.sh").mkdir(parents=True)
-    outcome = await upload(files, here, f"{there}/new")
+    outcome = await upload(task_files, here, f"{there}/new")
     assert not outcome.complete
     assert [item.path for item in outcome.left_out if item.failed] == [str(here / "run.sh")]
     assert (there / "new" / "large").exists()
 
 
 async def test_a_file_for_a_folder_that_is_not_there_is_refused_in_words(
-    files: SFTPClient, here: Path, there: Path
+    task_files: SFTPClient, here: Path, there: Path
 ) -> None:
     with pytest.raises(RemoteFileError, match="There is no folder"):
-        await upload(files, here / "run.sh", f"{there}/nowhere/run.sh")
+        await upload(task_files, here / "run.sh", f"{there}/nowhere/run.sh")
     with pytest.raises(LocalFileError, match="cannot be read"):
-        await upload(files, here / "nothing", f"{there}/x")
+        await upload(task_files, here / "nothing", f"{there}/x")

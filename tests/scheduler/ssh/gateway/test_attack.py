@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncssh
 
 from pai_scheduler.ssh.gateway.server import MOST_OF_A_PLACE
-from tests.scheduler.ssh.gateway.conftest import Gate, run
+from tests.scheduler.ssh.gateway.gate import Gate, run
 
 #: of this machine too, and another address than everybody else's
 ATTACKER = "127.0.0.66"

@@ -8,7 +8,7 @@ import pytest
 
 from pai_scheduler.ssh.gateway.client_session import AuditQueue, ServiceClient
 from pai_scheduler.ssh.gateway.protocol import Note
-from tests.scheduler.ssh.gateway.conftest import Gate, run
+from tests.scheduler.ssh.gateway.gate import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.scheduler.ssh.gateway.conftest import Gate
+from tests.scheduler.ssh.gateway.gate import Gate
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 
 

@@ -12,7 +12,7 @@ import asyncssh
 import paramiko
 import pytest
 
-from tests.scheduler.ssh.gateway.conftest import Gate, run
+from tests.scheduler.ssh.gateway.gate import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer
 
 LOGIN = "alice+train+worker-0"

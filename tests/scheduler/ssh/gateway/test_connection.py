@@ -11,7 +11,7 @@ import pytest
 from asyncssh.packet import String
 
 from pai_scheduler.ssh.keys import KeyPair
-from tests.scheduler.ssh.gateway.conftest import Gate, run
+from tests.scheduler.ssh.gateway.gate import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, write_key
 
 

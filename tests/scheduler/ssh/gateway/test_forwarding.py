@@ -7,7 +7,7 @@ import pytest
 
 from pai_scheduler.ssh.gateway.session import NotForwardedError, check, check_port
 from pai_scheduler.testing.ports import free_port
-from tests.scheduler.ssh.gateway.conftest import Gate
+from tests.scheduler.ssh.gateway.gate import Gate
 from tests.scheduler.ssh.gateway.stand_in import StandIn
 
 ALLOWED = ["localhost", "127.0.0.1", "::1", "worker-0", "worker-1", "172.20.0.3"]

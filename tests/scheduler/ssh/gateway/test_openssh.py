@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.testing.ports import free_port
-from tests.scheduler.ssh.gateway.conftest import Gate, run
+from tests.scheduler.ssh.gateway.gate import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer, write_key
 
 ASKED, ECHOED = b"some words" * 1000, b"SOME WORDS" * 1000

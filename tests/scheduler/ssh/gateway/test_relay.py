@@ -18,7 +18,7 @@ from pai_scheduler.ssh.gateway.protocol import GatewaySettings
 from pai_scheduler.ssh.gateway.relay import ChannelEnd, PeerConnection
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
 from pai_scheduler.testing.ports import free_port
-from tests.scheduler.ssh.gateway.conftest import Gate, run
+from tests.scheduler.ssh.gateway.gate import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer
 
 

@@ -8,7 +8,7 @@ import asyncssh
 import pytest
 
 from pai_scheduler.ssh.keys import KeyPair
-from tests.scheduler.ssh.gateway.conftest import Gate
+from tests.scheduler.ssh.gateway.gate import Gate
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 
 REASON = "The key or token that you logged in with was revoked: this connection ends."

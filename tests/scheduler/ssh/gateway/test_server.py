@@ -7,7 +7,7 @@ import asyncio
 import asyncssh
 import pytest
 
-from tests.scheduler.ssh.gateway.conftest import Gate, run
+from tests.scheduler.ssh.gateway.gate import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn
 
 

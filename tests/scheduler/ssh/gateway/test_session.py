@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.scheduler.ssh.gateway.conftest import Gate, run
+from tests.scheduler.ssh.gateway.gate import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 
 WORDS = "Job train has two tasks: worker-0, worker-1. Say which."

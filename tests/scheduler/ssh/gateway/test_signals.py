@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduler.ssh.gateway.conftest import Gate
+from tests.scheduler.ssh.gateway.gate import Gate
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 
 #: Sends nothing; writes down what it was told, and whether another runs for the same session.

@@ -13,7 +13,7 @@ import pytest
 
 from pai_scheduler.ssh.gateway.protocol import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor, PortTakenError
-from tests.scheduler.ssh.gateway.conftest import Gate, run
+from tests.scheduler.ssh.gateway.gate import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer
 
 

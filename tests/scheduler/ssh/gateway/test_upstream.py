@@ -12,7 +12,7 @@ from pai_scheduler.ssh.gateway import session
 from pai_scheduler.ssh.gateway.protocol import TaskTarget
 from pai_scheduler.ssh.gateway.session import TaskServerUnreachableError, reach
 from pai_scheduler.testing.ports import free_port
-from tests.scheduler.ssh.gateway.conftest import Gate, run
+from tests.scheduler.ssh.gateway.gate import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.scheduler.workers.file_server.conftest import Files, is_file_server
+from tests.scheduler.workers.file_server.clients import Files, is_file_server
 from tests.testbed.scheduler import RunningScheduler
 
 MB = 2**20

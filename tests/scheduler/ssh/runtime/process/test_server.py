@@ -20,7 +20,7 @@ from pai_scheduler.engine.process import ssh_server
 from pai_scheduler.testing.lab import eventually
 from pai_scheduler.testing.ports import free_port
 from pai_scheduler.testing.ssh_tasks import KEYS
-from tests.scheduler.ssh.runtime.process.conftest import PATIENCE, Enter, Entered
+from tests.scheduler.ssh.runtime.process.entered import PATIENCE, Enter, Entered
 
 PYTHON = sys.executable
 #: Answers each connection with a word.

@@ -17,7 +17,7 @@ from pai_scheduler.engine.process import procfs
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.process.task_folder import COOKIE, TaskFolder
 from pai_scheduler.testing.lab import Lab, eventually, processes_running, processes_with
-from tests.scheduler.ssh.runtime.process.conftest import PATIENCE, Enter, Entered
+from tests.scheduler.ssh.runtime.process.entered import PATIENCE, Enter, Entered
 
 #: bytes; SSH's window, the buffers of sockets and pipes and ours are a few MB
 _MORE_THAN_BUFFERS = 50_000_000

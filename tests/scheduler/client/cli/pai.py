@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.testbed.scheduler import RunningScheduler, clean_environ
-from tests.testbed.warm import run_pai_text
 
 PAI = Path(sys.executable).parent / "pai"
 
@@ -28,13 +24,3 @@ def gateways_of(scheduler: RunningScheduler) -> list[int]:
     return [
         int(line.split()[0]) for line in listed.stdout.splitlines() if "pai_scheduler.ssh.gateway" in line
     ]
-
-
-@pytest.fixture
-def pai(scheduler: RunningScheduler) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run `pai` as alice."""
-
-    def run(*words: str | Path, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-        return run_pai_text(words, environ_for(scheduler, **environ), stdin)
-
-    return run

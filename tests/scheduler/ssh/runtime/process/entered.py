@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncssh
-import pytest
 
 from pai_scheduler.engine.process import procfs
 from pai_scheduler.engine.process.engine import ProcessEngine
@@ -23,18 +21,12 @@ from pai_scheduler.ssh.task_files import HOST_KEY_ALIAS
 from pai_scheduler.testing.engine import FOREVER
 from pai_scheduler.testing.lab import Lab, processes_with
 from pai_scheduler.testing.ssh_tasks import KEYS, log_in, server_files, with_ssh
-from tests.testbed.machine import apt_install
 
 T = TypeVar("T")
 
+
 #: Seconds that no program here takes.
 PATIENCE = 60
-
-
-@pytest.fixture(scope="session", autouse=True)
-def clients() -> None:
-    """Have the programs that log in."""
-    apt_install({"ssh": "openssh-client", "ssh-agent": "openssh-client", "rsync": "rsync"})
 
 
 @dataclass
@@ -141,45 +133,3 @@ async def entering(folder: Path) -> AsyncIterator[Enter]:
         entered.end_clients()
     await lab.clean()
     await engine.close()
-
-
-@pytest.fixture
-async def enter(tmp_path: Path) -> AsyncIterator[Enter]:
-    async with entering(tmp_path) as enter:
-        yield enter
-
-
-@pytest.fixture
-async def own_entered(enter: Enter) -> Entered:
-    """Enter a task of the test's own, with which and with whose engine it does what it wants."""
-    return await enter()
-
-
-@pytest.fixture(scope="module")
-def task_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entered]:
-    """Enter a task for all tests of a module; its engine lives in a thread of its own."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-
-    def there(work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE)
-
-    async def enter_first(enter: Enter) -> Entered:
-        return await enter()
-
-    made = entering(tmp_path_factory.mktemp("of-all"))
-    try:
-        yield there(enter_first(there(made.__aenter__())))
-        there(made.__aexit__(None, None, None))
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-@pytest.fixture
-def entered(task_of_all: Entered) -> Iterator[Entered]:
-    """Enter the task of all: only from without, and what a test leaves in it is called like no other."""
-    yield task_of_all
-    task_of_all.end_clients()

@@ -1,4 +1,4 @@
-"""A real scheduler with two file servers, and the processes of those."""
+"""Clients of the storage of a scheduler, and the processes that serve them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-import pytest
 
-from tests.testbed.scheduler import RunningScheduler, StartScheduler
+from tests.testbed.scheduler import RunningScheduler
 
 
 @dataclass
@@ -38,13 +37,3 @@ def is_file_server(pid: int) -> bool:
         return b"pai_scheduler.workers.file_server" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-
-
-@pytest.fixture(scope="module")
-def running(module_scheduler: StartScheduler) -> RunningScheduler:
-    return module_scheduler("--file-processes", "2")
-
-
-@pytest.fixture
-def files(running: RunningScheduler) -> Files:
-    return Files(running)

@@ -1,4 +1,4 @@
-"""A session with a small agent, and processes that carry what goes to it."""
+"""Fixtures of the tests of the workers: a scheduler with file servers, and a session with a small agent."""
 
 from __future__ import annotations
 
@@ -13,11 +13,29 @@ from pai_scheduler.engine.swarm.connection import AgentConnection
 from pai_scheduler.engine.swarm.protocol import Open, Opened
 from pai_scheduler.server.engines import tunnel_servers
 from pai_scheduler.workers.supervisor import ConnectionServers
-from tests.scheduler.engine.agent.conftest import agent, connection
 from tests.scheduler.engine.agent.small_agent import SmallAgent
+from tests.scheduler.engine.conftest import agent, connection
+from tests.scheduler.workers.file_server.clients import Files
+from tests.testbed.scheduler import RunningScheduler, StartScheduler
 
 #: its fixtures are ours too
 __all__ = ["agent", "connection"]
+
+
+# A real scheduler with two file servers.
+
+
+@pytest.fixture(scope="module")
+def running(module_scheduler: StartScheduler) -> RunningScheduler:
+    return module_scheduler("--file-processes", "2")
+
+
+@pytest.fixture
+def files(running: RunningScheduler) -> Files:
+    return Files(running)
+
+
+# A session with a small agent, and processes that carry what goes to it.
 
 
 @pytest.fixture

@@ -1,35 +1,20 @@
-"""A gateway before a real task's SSH server, and clients that nobody here wrote."""
+"""A gateway that runs, and how clients are run that nobody here wrote."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import asyncssh
-import pytest
 
 from pai_scheduler.ssh.gateway.protocol import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
 from pai_scheduler.ssh.keys import KeyPair
-from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer, write_key
-
-
-@pytest.fixture(scope="module")
-def task(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskServer]:
-    server = TaskServer(tmp_path_factory.mktemp("task"))
-    yield server
-    server.end()
-
-
-@pytest.fixture
-async def service(task: TaskServer) -> AsyncIterator[StandIn]:
-    stand_in = StandIn(task.target())
-    yield stand_in
-    await stand_in.close()
+from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, write_key
 
 
 @dataclass(frozen=True)
@@ -138,11 +123,3 @@ async def run(*command: str, send: bytes = b"", env: dict[str, str] | None = Non
             process.kill()
     assert process.returncode is not None
     return Ran(process.returncode, out, error.decode(errors="replace"))
-
-
-@pytest.fixture
-async def gate(service: StandIn, tmp_path: Path) -> AsyncIterator[Gate]:
-    gate = Gate(service, tmp_path)
-    await gate.start()
-    yield gate
-    await gate.close()
