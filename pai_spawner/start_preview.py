@@ -245,7 +245,7 @@ class StartPreview:
     title: Message | None = None
     reason: str = ""
     ends: Message | None = None
-    queue_place: int | None = None
+    queue_position: int | None = None
     starts_within: int | None = None
     advice: Message | None = None
     elsewhere: Sequence[Elsewhere] = ()
@@ -271,7 +271,7 @@ class StartPreview:
             "reason": self.reason[:1].upper() + self.reason[1:],
             "advice": text(self.advice),
             "ends": text(self.ends),
-            "queuePlace": self.queue_place,
+            "queuePlace": self.queue_position,
             "startsWithin": self.starts_within,
             "elsewhere": [
                 {"virtual_cluster": one.virtual_cluster, "now": one.now, "text": text(one.message)}

@@ -120,7 +120,7 @@ class _ListingHandler(_SubmitHandler, ListHandler):
                 unestimated -= 1
                 starts_within = queues.starts_within(job)
             position = JobPosition(job.created, job.id)
-            return position, self.presenter.summary(job, queues.place(job), starts_within)
+            return position, self.presenter.summary(job, queues.queue_position(job), starts_within)
 
         await self.answer_list(asked_page(self, _position), stored(read, present))
 
@@ -192,7 +192,7 @@ class JobHandler(_SubmitHandler):
         queues = self.service.queues
         outlook = Outlook(
             queues.waiting_reason(self.principal, job),
-            queues.place(job),
+            queues.queue_position(job),
             queues.starts_within(job),
             self.service.jobs.latest_end(job),
             await self.service.dependencies.links(job),

@@ -34,7 +34,7 @@ class Outlook:
     """
 
     waiting_reason: Message | None = None
-    queue_place: int | None = None
+    queue_position: int | None = None
     starts_within: int | None = None
     latest_end: int | None = None
     links: JobLinks = field(default_factory=JobLinks)
@@ -47,7 +47,7 @@ class Presenter:
     locale: str
     api_url: str
 
-    def summary(self, job: Job, queue_place: int | None, starts_within: int | None) -> models.JobSummary:
+    def summary(self, job: Job, queue_position: int | None, starts_within: int | None) -> models.JobSummary:
         """Return a job as an item of the list. `starts_within`: seconds, an estimate; None: not known."""
         return {
             "name": job.name,
@@ -65,7 +65,7 @@ class Presenter:
             "totalTaskNumber": job.spec.total_tasks,
             "totalTaskRoleNumber": len(job.spec.task_roles),
             "priority": _priority(job),
-            "queuePlace": queue_place,
+            "queuePlace": queue_position,
             "startsWithin": starts_within,
         }
 
@@ -130,7 +130,7 @@ class Presenter:
     def _limits(self, limits: Limits) -> models.JobLimits:
         return {
             "priority": limits.priority,
-            "queuePlace": limits.place,
+            "queuePlace": limits.queue_position,
             "maxRunSeconds": limits.run_seconds,
             "gpusPerUser": limits.gpus_per_user,
             "gpusHeld": limits.gpus_held,
@@ -220,7 +220,7 @@ class Presenter:
         """Return a waiting job; which one it is, is told to its owner and to admins only."""
         job = queued.job
         return {
-            "place": queued.place,
+            "place": queued.queue_position,
             "priority": _priority(job),
             "user": job.user,
             "name": job.name if principal.admin or job.user == principal.name else None,
@@ -279,7 +279,7 @@ class Presenter:
             "appExitType": spec["type"] if spec else "",
             "waitingReason": self._words(outlook.waiting_reason),
             "priority": _priority(job),
-            "queuePlace": outlook.queue_place,
+            "queuePlace": outlook.queue_position,
             "startsWithin": outlook.starts_within,
             "latestEndTime": outlook.latest_end,
             "dependencies": [_link(link) for link in outlook.links.dependencies],

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
-from pai_scheduler.cluster.queue_rank import QueuePosition
+from pai_scheduler.cluster.sort_key import KeyedJob, SortKey
 from pai_scheduler.core.queries import QueuedJob
 from pai_scheduler.i18n import msg
 from pai_scheduler.job.validation import SpecError
@@ -91,11 +92,11 @@ class QueueHandler(ListHandler):
         self.finish(b"}" if names else b"{}")
 
     async def _answer_page(
-        self, names: Sequence[str], limit: int, after: Mapping[str, QueuePosition] | None, *, own: bool
+        self, names: Sequence[str], limit: int, after: Mapping[str, KeyedJob] | None, *, own: bool
     ) -> None:
         """Finish with so many places of each queue; a queue that had no more before has none now."""
         arrays: list[bytes] = []
-        going_on: dict[str, QueuePosition] = {}
+        going_on: dict[str, KeyedJob] = {}
         for name in names:
             array, last = b"[]", None
             if after is None or name in after:
@@ -107,12 +108,12 @@ class QueueHandler(ListHandler):
                     array = joined(array, await self._own(name, last, limit))
             arrays.append(to_json(name) + b":" + array)
         if going_on:
-            self.set_header("Link", link_to_next(self.request, going_on))
+            self.set_header("Link", link_to_next(self.request, msgspec.to_builtins(going_on)))
         self.finish(b"{" + b",".join(arrays) + b"}")
 
     async def _read(
-        self, name: str, after: QueuePosition | None, limit: int | None
-    ) -> AsyncIterator[Slice[QueuePosition]]:
+        self, name: str, after: KeyedJob | None, limit: int | None
+    ) -> AsyncIterator[Slice[KeyedJob]]:
         while limit is None or limit > 0:
             wanted = SLICE if limit is None else min(SLICE, limit)
             part = self.service.queues.waiting(name, after=after, limit=wanted)
@@ -120,10 +121,10 @@ class QueueHandler(ListHandler):
             if len(part) < wanted:
                 return
             await asyncio.sleep(0)  # others' requests come between
-            after = part[-1].position
+            after = part[-1].keyed
             limit = None if limit is None else limit - wanted
 
-    async def _own(self, name: str, after: QueuePosition, limit: int) -> bytes:
+    async def _own(self, name: str, after: KeyedJob, limit: int) -> bytes:
         """Return the caller's own jobs after a position."""
         entries = []
         positions = await self.service.queues.own(self.principal, name, after, limit)
@@ -134,14 +135,14 @@ class QueueHandler(ListHandler):
                 await asyncio.sleep(0)
         return b"[" + b",".join(entries) + b"]"
 
-    async def _present(self, queued: QueuedJob) -> tuple[QueuePosition, QueueEntry]:
+    async def _present(self, queued: QueuedJob) -> tuple[KeyedJob, QueueEntry]:
         reason, starts_within = None, None
         if self._unexplained and queued.job.user == self.principal.name:
             self._unexplained -= 1
             reason = self.service.queues.waiting_reason(self.principal, queued.job)
             starts_within = self.service.queues.starts_within(queued.job)
             await asyncio.sleep(0)
-        return queued.position, self.presenter.queue_entry(queued, self.principal, reason, starts_within)
+        return queued.keyed, self.presenter.queue_entry(queued, self.principal, reason, starts_within)
 
 
 class JobQueueHandler(ApiHandler):
@@ -175,7 +176,7 @@ class JobQueueHandler(ApiHandler):
             raise conflict(msg("Job {name} has ended, so it has no place in a queue.", name=name))
         if job.is_decided:
             raise conflict(msg("Job {name} is ending, so it has no place in a queue.", name=name))
-        if place is not None and self.service.queues.place(job) is None:
+        if place is not None and self.service.queues.queue_position(job) is None:
             raise conflict(
                 msg(
                     "Job {name} is not waiting for resources, so it has no place in a queue. "
@@ -196,16 +197,17 @@ class JobQueueHandler(ApiHandler):
         self.answer({"message": f"move job {name} successfully"}, 202)
 
 
-def _positions(cursor: Any) -> dict[str, QueuePosition]:
+def _positions(cursor: Any) -> dict[str, KeyedJob]:
     if not isinstance(cursor, dict):
         raise ValueError(cursor)
     return {name: _position(position) for name, position in cursor.items()}
 
 
-def _position(value: Any) -> QueuePosition:
+def _position(value: Any) -> KeyedJob:
     match value:
-        case [[priority, order], job_id]:
-            return (whole_number(priority), whole_number(order)), word(job_id)
+        case [[priority, policy, submission], job_id]:
+            key = SortKey(whole_number(priority), whole_number(policy), whole_number(submission))
+            return key, word(job_id)
     raise ValueError(value)
 
 

@@ -21,11 +21,11 @@ from .placement import Cluster
 from .preemption import Allowance, GangCount, JobHolding, PreemptionPlanner, SoonestPlanner
 from .queue import ShapeQueue, Standing
 from .queue_index import StartedJob
-from .queue_rank import QueuePosition, comes_to_stop, level_of, turn_of
 from .quota import Bound, QuotaViolation
 from .reservations import Reservation, ReservedPlace
 from .resources import ANY_GPU, Assignment, Demand, of_gang
 from .scheduler_state import SchedulerState, Shape
+from .sort_key import KeyedJob, level_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Dispatcher:
         #: what has started in this look
         self._started: list[StartedJob] = []
         #: lines of which the first job is due to have a reservation, and others of its size have theirs first
-        self._turned_away: dict[_Size, SortedDict[QueuePosition, ShapeQueue[Shape]]] = {}
+        self._turned_away: dict[_Size, SortedDict[KeyedJob, ShapeQueue[Shape]]] = {}
 
     def decide(self, now: int) -> list[Decision]:
         """Return what is to be done now, and take it as done: starts are booked, victims are ending."""
@@ -199,8 +199,8 @@ class Dispatcher:
     ) -> None:
         self.state.version += 1
         waiting, shape = self.state.waiting.pop(job_id), self._queue.shape(job_id)
-        rank = self._queue.rank(job_id)
-        self._started.append(StartedJob(waiting.virtual_cluster, rank, not borrows))
+        sort_key = self._queue.sort_key(job_id)
+        self._started.append(StartedJob(waiting.virtual_cluster, sort_key, not borrows))
         self._queue.remove(job_id)
         barred = self.state.barred(shape)
         best_fit, spreads = assignments, self._spreads(waiting.virtual_cluster)
@@ -253,13 +253,13 @@ class Dispatcher:
         name = self.state.waiting[job_id].virtual_cluster
         if not self.state.stops_its_own(name):
             return []
-        waiting = self._queue.rank(job_id)[0]
+        sort_key = self._queue.sort_key(job_id)
         found = [
             (holding.yields, holding.since, holding)
             for holding in self._holdings.of_cluster(name)
-            if not holding.ending and holding.yields is not None and comes_to_stop(waiting, holding.yields)
+            if not holding.ending and holding.yields is not None and sort_key.stops(holding.yields)
         ]
-        found.sort(key=lambda entry: (-entry[0], -entry[1]))
+        found.sort(key=lambda entry: entry[:2], reverse=True)
         return [holding for _, _, holding in found]
 
     def _reserve(self, job_id: str) -> bool:
@@ -480,7 +480,7 @@ class Dispatcher:
         before it. When it has waited for so long that it comes first, things are kept for it too.
         """
         stops = self.state.stops_its_own(self.state.waiting[job_id].virtual_cluster)
-        return stops and level_of(turn_of(self._queue.rank(job_id)[0])) > 0
+        return stops and level_of(self._queue.sort_key(job_id).policy) > 0
 
     def _may_reserve(self, job_id: str) -> bool:
         """Return whether it is a job's turn; else its line is noted."""

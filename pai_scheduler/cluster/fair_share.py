@@ -24,7 +24,7 @@ AHEAD_MS = 10 * 60_000
 EVERY_MS = 60_000
 
 _HOUR_MS = 3_600_000
-#: Makes every turn positive.
+#: Makes every key positive.
 _OFFSET = 1 << 40
 
 #: A virtual cluster and a user.
@@ -62,7 +62,7 @@ class UsageAccounting:
         self._accounts: dict[Sharer, DecayedUsage] = {}
         #: what is to be kept over a restart; None: no longer
         self._changed: dict[Sharer, DecayedUsage | None] = {}
-        #: whose turn may be another by now
+        #: whose key may be another by now
         self._stale: dict[Sharer, None] = {}
         self._minute = 0
         self.set_clusters(clusters, 0)
@@ -132,7 +132,7 @@ class UsageAccounting:
             for name, hours in used.items()
         }
 
-    def turn(self, sharer: Sharer, now: int) -> int:
+    def user_key(self, sharer: Sharer, now: int) -> int:
         """Return a number: whose is less has used less. It stays the same while nothing is held.
 
         What was used is as if it had been used up to a moment: the later that is, the more it was.
@@ -148,14 +148,14 @@ class UsageAccounting:
             return 0
         return max(1, _OFFSET + time + int(self._half_lives[sharer[0]] * log2(amount / 1000)))
 
-    def turns(self, now: int) -> Iterator[tuple[Sharer, int]]:
-        """Return whose turns may have changed since this was last asked, and what they are."""
+    def user_keys(self, now: int) -> Iterator[tuple[Sharer, int]]:
+        """Return whose keys may have changed since this was last asked, and what they are."""
         if self._minute != now // EVERY_MS:
             self._minute = now // EVERY_MS
             self._stale.update(dict.fromkeys(sharer for sharer in self._held if sharer in self._accounts))
         stale, self._stale = self._stale, {}
         for sharer in stale:
-            yield sharer, self.turn(sharer, now)
+            yield sharer, self.user_key(sharer, now)
 
     def take_changed(self) -> Mapping[Sharer, DecayedUsage | None]:
         """Return what is to be kept over a restart, since this was last asked; None: no longer."""

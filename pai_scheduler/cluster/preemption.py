@@ -12,6 +12,7 @@ from .placement import Cluster
 from .quota import Bound, QuotaAccounting
 from .reservations import Reservation, ReservedPlace
 from .resources import Amounts, Assignment, Demand
+from .sort_key import SortKey
 
 # Counts how many equal tasks have room, while what is free on some nodes changes and changes back.
 #
@@ -92,8 +93,8 @@ class JobHolding:
     ending: bool = False
     #: … for another job's sake
     preempted: bool = False
-    #: its precedence, where jobs of its own virtual cluster with a lower turn stop it; None: none does
-    yields: int | None = None
+    #: the sort key that a job of its own virtual cluster must stop to have its room; None: none does
+    yields: SortKey | None = None
     #: where it is in the order of expected ends; None: it holds nothing
     end_order: EndOrder | None = None
     #: by place in the gang

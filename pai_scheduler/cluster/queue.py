@@ -1,4 +1,4 @@
-"""The queue: by rank within a virtual cluster; what does not fit does not block what does.
+"""The queue: by sort key within a virtual cluster; what does not fit does not block what does.
 
 Jobs that ask for the same under the same limits (their shape) wait behind one another in a line: when the
 first of a line does not fit, none of it does. A line is tried again when what it lacks may be there: room on
@@ -17,9 +17,9 @@ from typing import Generic, TypeVar
 import msgspec
 from sortedcontainers import SortedList
 
-from .queue_index import NEVER, FreeRoom, Head, Overtaking, Ranking, RoomIndex, StartedJob
-from .queue_rank import QueuePosition, Rank
+from .queue_index import NEVER, FreeRoom, Head, Overtaking, RoomIndex, SortedJobs, StartedJob
 from .resources import Demand
+from .sort_key import KeyedJob, SortKey
 
 Shape = TypeVar("Shape", bound=Hashable)
 
@@ -54,9 +54,9 @@ class ShapeQueue(Generic[Shape]):
 
     virtual_cluster: str
     shape: Shape
-    #: whose turn counts, where users take turns; `shift` is added to the precedence of its jobs
+    #: under fair share the user of its jobs, whose key counts for each
     user: str | None = None
-    shift: int = 0
+    user_key: int = 0
     #: what its tasks ask for, each kind once
     demands: Collection[Demand] = ()
     standing: Standing = Standing.OPEN
@@ -68,29 +68,30 @@ class ShapeQueue(Generic[Shape]):
     #: how often it had been overtaken when it had no member left
     overtaken: int = 0
     #: where it is in the index of those that wait for room
-    filed: QueuePosition | None = None
+    filed: KeyedJob | None = None
 
     @property
-    def head(self) -> QueuePosition:
+    def head(self) -> KeyedJob:
         """Return the first job."""
-        first: QueuePosition = self.members[0]
-        return (self.shifted(first[0]), first[1]) if self.shift else first
-
-    def shifted(self, rank: Rank) -> Rank:
-        """Return a rank by the turn that the line's user has now."""
-        return rank[0] + self.shift, rank[1]
+        first: KeyedJob = self.members[0]
+        return (first[0].of_user(self.user_key), first[1]) if self.user_key else first
 
 
-class _Place(msgspec.Struct, Generic[Shape], gc=False):
+class _Waiting(msgspec.Struct, Generic[Shape], gc=False):
     line: ShapeQueue[Shape]
-    #: without the line's shift
-    rank: Rank
+    #: its sort key without that of the user
+    own: SortKey
     #: how often its line had been overtaken when the job came
     base: int
     aside: bool = False
 
+    @property
+    def sort_key(self) -> SortKey:
+        """Return its sort key, by the key that its user has now."""
+        return self.own.of_user(self.line.user_key)
 
-class _Turn(Generic[Shape]):
+
+class _Merge(Generic[Shape]):
     """The lines of one virtual cluster in one look at the queue."""
 
     __slots__ = ("_found", "_line", "_standing", "_tried", "heads", "index")
@@ -98,14 +99,14 @@ class _Turn(Generic[Shape]):
     def __init__(self, standing: Standing) -> None:
         self._standing = standing
         #: the lines that are worth a try in any case
-        self.heads: list[tuple[QueuePosition, ShapeQueue[Shape]]] = []
+        self.heads: list[tuple[KeyedJob, ShapeQueue[Shape]]] = []
         #: those for which that depends on what is free
-        self.index: RoomIndex[QueuePosition, ShapeQueue[Shape]] | None = None
-        self._tried: QueuePosition | None = None
+        self.index: RoomIndex[KeyedJob, ShapeQueue[Shape]] | None = None
+        self._tried: KeyedJob | None = None
         self._line: ShapeQueue[Shape] | None = None
         self._found: ShapeQueue[Shape] | None = None
 
-    def next(self, rooms: Callable[[], Sequence[FreeRoom]]) -> QueuePosition | None:
+    def next(self, rooms: Callable[[], Sequence[FreeRoom]]) -> KeyedJob | None:
         """Return who is next, by what is free now; None: nobody."""
         heads = self.heads
         while heads and heads[0][1].user is not None and heads[0][0] != (now := heads[0][1].head):
@@ -119,7 +120,7 @@ class _Turn(Generic[Shape]):
                 return found[0]
         return head
 
-    def take(self, head: QueuePosition) -> None:
+    def take(self, head: KeyedJob) -> None:
         """Know that this one, which `next` returned, is tried."""
         self._tried = head
         if self.heads and self.heads[0][0] == head:
@@ -128,7 +129,7 @@ class _Turn(Generic[Shape]):
             self._line = self._found
 
     def put_back(self) -> None:
-        """After a try: the line has its turn again where it is worth one."""
+        """After a try: the line is tried again where it is worth one."""
         line = self._line
         if line is not None and line.standing is self._standing and line.members:
             heapq.heappush(self.heads, (line.head, line))
@@ -152,46 +153,46 @@ class Queue(Generic[Shape]):
         self._open: dict[ShapeQueue[Shape], None] = {}
         self._deferred: dict[ShapeQueue[Shape], None] = {}
         self._limited: dict[str, dict[ShapeQueue[Shape], None]] = {}
-        self._by_need: dict[str, RoomIndex[QueuePosition, ShapeQueue[Shape]]] = {}
+        self._by_need: dict[str, RoomIndex[KeyedJob, ShapeQueue[Shape]]] = {}
         self._overtaking: Overtaking[ShapeQueue[Shape]] = Overtaking()
-        self._places: dict[str, _Place[Shape]] = {}
+        self._jobs: dict[str, _Waiting[Shape]] = {}
         #: all jobs of a virtual cluster in order
-        self._ranked: dict[str, Ranking] = {}
-        #: where users take turns, by virtual cluster and user: the shift, and the lines
-        self._shifts: dict[tuple[str, str | None], int] = {}
+        self._sorted: dict[str, SortedJobs] = {}
+        #: under fair share, by virtual cluster and user: the user's key, and the lines
+        self._user_keys: dict[tuple[str, str | None], int] = {}
         self._of_user: dict[tuple[str, str | None], dict[ShapeQueue[Shape], None]] = {}
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._jobs)
 
     def __contains__(self, job_id: str) -> bool:
-        return job_id in self._places
+        return job_id in self._jobs
 
     def add(
         self,
         job_id: str,
         virtual_cluster: str,
         shape: Shape,
-        rank: Rank,
+        own: SortKey,
         overtaken: int = 0,
         user: str | None = None,
     ) -> None:
-        """Put a job in line. `overtaken`: how often that happened to it before.
+        """Put a job in line. `own`: its sort key; `overtaken`: how often that happened to it before.
 
-        `user`: whose turn counts, where users take turns; jobs of several users have several shapes then.
+        `user`: under fair share its user, whose key counts; jobs of several users have several shapes then.
         """
         line = self._line_of(virtual_cluster, shape, user)
-        self._places[job_id] = _Place(line, rank, self._overtaken(line) - overtaken)
-        line.members.add((rank, job_id))
+        self._jobs[job_id] = _Waiting(line, own, self._overtaken(line) - overtaken)
+        line.members.add((own, job_id))
         if line.members[0][1] == job_id:
             self._first_may_have_changed(line)
-        self._ranking(virtual_cluster).add(line.user, line.shift, rank, job_id)
+        self._sorted_jobs(virtual_cluster).add(line.user, line.user_key, own, job_id)
 
     def add_many(
         self,
         virtual_cluster: str,
         shape: Shape,
-        positions: Sequence[QueuePosition],
+        jobs: Sequence[KeyedJob],
         overtaken: Mapping[str, int],
         user: str | None = None,
     ) -> None:
@@ -199,45 +200,45 @@ class Queue(Generic[Shape]):
         line = self._line_of(virtual_cluster, shape, user)
         # (it stays the same while nobody starts, whoever comes first)
         base = self._overtaken(line)
-        for rank, job_id in positions:
-            self._places[job_id] = _Place(line, rank, base)
+        for own, job_id in jobs:
+            self._jobs[job_id] = _Waiting(line, own, base)
         for job_id, times in overtaken.items():
-            self._places[job_id].base -= times
-        line.members.update(positions)
+            self._jobs[job_id].base -= times
+        line.members.update(jobs)
         self._first_may_have_changed(line)
-        self._ranking(virtual_cluster).add_many(line.user, line.shift, positions)
+        self._sorted_jobs(virtual_cluster).add_many(line.user, line.user_key, jobs)
 
     def remove(self, job_id: str) -> None:
         """Take a job out of line; no change where it is not in line."""
-        place = self._places.pop(job_id, None)
-        if place is None:
+        entry = self._jobs.pop(job_id, None)
+        if entry is None:
             return
-        line = place.line
-        ranked = self._ranked[line.virtual_cluster]
-        ranked.remove(line.user, place.rank, job_id)
-        if not ranked:
-            del self._ranked[line.virtual_cluster]
-        if place.aside:
+        line = entry.line
+        jobs = self._sorted[line.virtual_cluster]
+        jobs.remove(line.user, entry.own, job_id)
+        if not jobs:
+            del self._sorted[line.virtual_cluster]
+        if entry.aside:
             line.reserved -= 1
             self._first_may_have_changed(line)
         else:
-            self._leave(line, place.rank, job_id)
+            self._leave(line, entry.own, job_id)
 
     def set_aside(self, job_id: str) -> None:
-        """Keep a job's place, but try it no more: something is being kept for it."""
-        place = self._places[job_id]
-        place.aside = True
-        place.line.reserved += 1
-        self._leave(place.line, place.rank, job_id)
+        """Leave a job where it is, but try it no more: something is being kept for it."""
+        entry = self._jobs[job_id]
+        entry.aside = True
+        entry.line.reserved += 1
+        self._leave(entry.line, entry.own, job_id)
 
     def take_back(self, job_id: str) -> None:
         """Undo `set_aside`."""
-        place = self._places.pop(job_id)
-        place.line.reserved -= 1
-        shape, name, user = place.line.shape, place.line.virtual_cluster, place.line.user
-        overtaken = self._overtaken(place.line) - place.base
-        self._ranked[name].remove(user, place.rank, job_id)
-        self.add(job_id, name, shape, place.rank, overtaken, user)
+        entry = self._jobs.pop(job_id)
+        entry.line.reserved -= 1
+        shape, name, user = entry.line.shape, entry.line.virtual_cluster, entry.line.user
+        overtaken = self._overtaken(entry.line) - entry.base
+        self._sorted[name].remove(user, entry.own, job_id)
+        self.add(job_id, name, shape, entry.own, overtaken, user)
         line = self._lines[name, shape]
         self._first_may_have_changed(line)
         self._set(line, Standing.OPEN)
@@ -255,28 +256,28 @@ class Queue(Generic[Shape]):
 
     def set(self, job_id: str, standing: Standing, *, within: bool) -> None:
         """Return how the line of a job stands, which was tried."""
-        line = self._places[job_id].line
+        line = self._jobs[job_id].line
         if within is not line.within:
             line.within = within
             self._count(line)
         self._set(line, standing)
 
-    def shift(self, virtual_cluster: str, user: str, shift: int) -> bool:
-        """Know that a user's turn is another; tell whether it was."""
+    def set_user_key(self, virtual_cluster: str, user: str, user_key: int) -> bool:
+        """Know a user's key under fair share; return whether it was another before."""
         sharer = virtual_cluster, user
-        if self._shifts.get(sharer, 0) == shift:
+        if self._user_keys.get(sharer, 0) == user_key:
             return False
-        self._shifts[sharer] = shift
-        if virtual_cluster in self._ranked:
-            self._ranked[virtual_cluster].shift(user, shift)
+        self._user_keys[sharer] = user_key
+        if virtual_cluster in self._sorted:
+            self._sorted[virtual_cluster].set_user_key(user, user_key)
         for line in self._of_user.get(sharer, ()):
-            line.shift = shift
+            line.user_key = user_key
             self._first_may_have_changed(line)
         return True
 
-    def shifted(self, virtual_cluster: str, user: str, rank: Rank) -> Rank:
-        """Return a rank by the turn that a user has now, where users take turns."""
-        return rank[0] + self._shifts.get((virtual_cluster, user), 0), rank[1]
+    def with_user_key(self, virtual_cluster: str, user: str, own: SortKey) -> SortKey:
+        """Return a sort key by the key that a user has now, under fair share."""
+        return own.of_user(self._user_keys.get((virtual_cluster, user), 0))
 
     def reopen(self, worth: Callable[[ShapeQueue[Shape]], bool] = lambda line: True) -> None:  # noqa: ARG005
         """Something has changed: lines for which it may matter are worth a try again."""
@@ -305,16 +306,16 @@ class Queue(Generic[Shape]):
 
     def overtaken(self, job_id: str) -> int:
         """Return how often a job was overtaken, or one that stood before it in its line."""
-        place = self._places[job_id]
-        return self._overtaken(place.line) - place.base
+        entry = self._jobs[job_id]
+        return self._overtaken(entry.line) - entry.base
 
     def has_reservation(self, job_id: str) -> bool:
         """Return whether resources are kept for one of the jobs in a job's line."""
-        return self._places[job_id].line.reserved > 0
+        return self._jobs[job_id].line.reserved > 0
 
     def is_within(self, job_id: str) -> bool:
         """Return whether a job stays within the guaranteed share, as was found when it was tried."""
-        return self._places[job_id].line.within
+        return self._jobs[job_id].line.within
 
     @property
     def anything_open(self) -> bool:
@@ -323,48 +324,46 @@ class Queue(Generic[Shape]):
 
     def line(self, job_id: str) -> ShapeQueue[Shape]:
         """Return the line in which a job is."""
-        return self._places[job_id].line
+        return self._jobs[job_id].line
 
     def shape(self, job_id: str) -> Shape:
         """Return what a job asks for."""
-        return self._places[job_id].line.shape
+        return self._jobs[job_id].line.shape
 
-    def rank(self, job_id: str) -> Rank:
-        """Return a job's rank, by the turn that its user has now."""
-        place = self._places[job_id]
-        return place.line.shifted(place.rank)
+    def sort_key(self, job_id: str) -> SortKey:
+        """Return a job's sort key, by the key that its user has now."""
+        return self._jobs[job_id].sort_key
 
-    def own_rank(self, job_id: str) -> Rank:
-        """Return a job's rank as it was given, whoever's turn it is."""
-        return self._places[job_id].rank
+    def own_sort_key(self, job_id: str) -> SortKey:
+        """Return a job's sort key as it was given, without that of the user."""
+        return self._jobs[job_id].own
 
-    def position(self, job_id: str) -> int:
-        """Return a job's place in its virtual cluster, from 1; KeyError where it is not in line."""
-        place = self._places[job_id]
-        position = place.line.shifted(place.rank), job_id
-        return 1 + self._ranked[place.line.virtual_cluster].before(position)
+    def queue_position(self, job_id: str) -> int:
+        """Return a job's queue position in its virtual cluster, from 1; KeyError where it is not in line."""
+        entry = self._jobs[job_id]
+        return 1 + self._sorted[entry.line.virtual_cluster].before((entry.sort_key, job_id))
 
-    def place_for(self, virtual_cluster: str, rank: Rank) -> int:
-        """Return the place that a job of this rank would have, from 1."""
-        ranked = self._ranked.get(virtual_cluster)
-        return 1 if ranked is None else 1 + ranked.before((rank, ""))
+    def queue_position_for(self, virtual_cluster: str, sort_key: SortKey) -> int:
+        """Return the queue position that a job of this sort key would have, from 1."""
+        jobs = self._sorted.get(virtual_cluster)
+        return 1 if jobs is None else 1 + jobs.before((sort_key, ""))
 
     def waiting(self, virtual_cluster: str) -> int:
         """Count the jobs in line of a virtual cluster."""
-        return len(self._ranked.get(virtual_cluster, ()))
+        return len(self._sorted.get(virtual_cluster, ()))
 
     def in_order(self, virtual_cluster: str) -> Iterator[str]:
         """Return the jobs of a virtual cluster, first come first."""
-        return iter(self._ranked.get(virtual_cluster, ()))
+        return iter(self._sorted.get(virtual_cluster, ()))
 
     def after(
-        self, virtual_cluster: str, position: QueuePosition | None = None, limit: int | None = None
+        self, virtual_cluster: str, job: KeyedJob | None = None, limit: int | None = None
     ) -> tuple[int, list[str]]:
-        """Return the place of the first job after a position, and the ids from there: `limit` (None: all)."""
-        ranked = self._ranked.get(virtual_cluster)
-        if ranked is None:
+        """Return the queue position of the job after one, and the ids from there: `limit` (None: all)."""
+        jobs = self._sorted.get(virtual_cluster)
+        if jobs is None:
             return 1, []
-        count, ids = ranked.after(position, limit)
+        count, ids = jobs.after(job, limit)
         return count + 1, ids
 
     def _line_of(self, virtual_cluster: str, shape: Shape, user: str | None) -> ShapeQueue[Shape]:
@@ -372,21 +371,21 @@ class Queue(Generic[Shape]):
         line = self._lines.get(key)
         if line is None:
             sharer = virtual_cluster, user
-            shift = self._shifts.get(sharer, 0)
-            line = ShapeQueue(virtual_cluster, shape, user, shift, self._demands(shape))
+            user_key = self._user_keys.get(sharer, 0)
+            line = ShapeQueue(virtual_cluster, shape, user, user_key, self._demands(shape))
             self._lines[key] = line
             self._open[line] = None
             if user is not None:
                 self._of_user.setdefault(sharer, {})[line] = None
         return line
 
-    def _ranking(self, virtual_cluster: str) -> Ranking:
-        if virtual_cluster not in self._ranked:
-            self._ranked[virtual_cluster] = Ranking()
-        return self._ranked[virtual_cluster]
+    def _sorted_jobs(self, virtual_cluster: str) -> SortedJobs:
+        if virtual_cluster not in self._sorted:
+            self._sorted[virtual_cluster] = SortedJobs()
+        return self._sorted[virtual_cluster]
 
-    def _leave(self, line: ShapeQueue[Shape], rank: Rank, job_id: str) -> None:
-        line.members.remove((rank, job_id))
+    def _leave(self, line: ShapeQueue[Shape], own: SortKey, job_id: str) -> None:
+        line.members.remove((own, job_id))
         if line.members:
             self._first_may_have_changed(line)
             return
@@ -435,11 +434,11 @@ class Queue(Generic[Shape]):
     def _count(self, line: ShapeQueue[Shape]) -> bool:
         """Count how often a line is overtaken; tell whether its first job has been too often already."""
         head = line.head
-        due_at = NEVER if line.reserved else self._places[head[1]].base + self._overtake_limit
+        due_at = NEVER if line.reserved else self._jobs[head[1]].base + self._overtake_limit
         return self._overtaking.put(line, Head(line.virtual_cluster, head, line.within), due_at)
 
     def _file(self, line: ShapeQueue[Shape]) -> None:
-        """See to it that a line that waits for room is in the index, at the position of its first job."""
+        """See to it that a line that waits for room is in the index, by its first job."""
         if not line.standing.lacks_room or line.filed == (head := line.head):
             return
         index = self._by_need.setdefault(line.virtual_cluster, RoomIndex())
@@ -454,44 +453,44 @@ class Queue(Generic[Shape]):
         standing: Standing,
         rooms: Callable[[], Sequence[FreeRoom]],
     ) -> Iterator[str]:
-        """Merge lines: by rank within a virtual cluster, the firsts of those by order of submission."""
-        turns: dict[str, _Turn[Shape]] = {}
+        """Merge lines: by sort key within a virtual cluster, the firsts of those by submission."""
+        merges: dict[str, _Merge[Shape]] = {}
         for line in lines:
             name = line.virtual_cluster
-            if name not in turns:
-                turns[name] = _Turn(standing)
-            turns[name].heads.append((line.head, line))
+            if name not in merges:
+                merges[name] = _Merge(standing)
+            merges[name].heads.append((line.head, line))
         if rooms():
             for name, index in self._by_need.items():
                 if index:
-                    turns.setdefault(name, _Turn(standing)).index = index
+                    merges.setdefault(name, _Merge(standing)).index = index
         merged: list[_Next] = []
         tried = 0
-        for name, turn in turns.items():
-            heapq.heapify(turn.heads)
-            _push(merged, turn.next(rooms), name, tried)
+        for name, merge in merges.items():
+            heapq.heapify(merge.heads)
+            _push(merged, merge.next(rooms), name, tried)
         while merged:
-            order, job_id, name, as_of, head = heapq.heappop(merged)
-            turn = turns[name]
+            submission, job_id, name, as_of, head = heapq.heappop(merged)
+            merge = merges[name]
             if as_of != tried:
-                now = turn.next(rooms)
-                if now is None or (now[0][1], now[1]) != (order, job_id):
+                now = merge.next(rooms)
+                if now is None or (now[0].submission, now[1]) != (submission, job_id):
                     # what became free has been taken since
                     _push(merged, now, name, tried)
                     continue
                 head = now
-            turn.take(head)
+            merge.take(head)
             yield job_id
             tried += 1
-            turn.put_back()
-            _push(merged, turn.next(rooms), name, tried)
+            merge.put_back()
+            _push(merged, merge.next(rooms), name, tried)
 
 
-#: The first of a virtual cluster: its order of submission and its id, the virtual cluster, how many had been
-#: tried when it was found, and its position.
-_Next = tuple[int, str, str, int, QueuePosition]
+#: The first of a virtual cluster: its submission and its id, the virtual cluster, how many had been tried
+#: when it was found, and it by its sort key.
+_Next = tuple[int, str, str, int, KeyedJob]
 
 
-def _push(merged: list[_Next], head: QueuePosition | None, name: str, tried: int) -> None:
+def _push(merged: list[_Next], head: KeyedJob | None, name: str, tried: int) -> None:
     if head is not None:
-        heapq.heappush(merged, (head[0][1], head[1], name, tried, head))
+        heapq.heappush(merged, (head[0].submission, head[1], name, tried, head))

@@ -10,36 +10,35 @@ from typing import Generic, NamedTuple, TypeVar
 
 from sortedcontainers import SortedDict, SortedList
 
-from .queue_rank import QueuePosition, Rank
 from .resources import Demand
+from .sort_key import KeyedJob, SortKey
 
-# All waiting jobs of a virtual cluster in order, so that a place is looked up and not counted.
+# All waiting jobs of a virtual cluster in order, so that a queue position is looked up and not counted.
 #
-# Where users take turns, it is a line of each user's lines: when a user's turn changes, no job is moved.
+# Under fair share each user has a line: when a user's key changes, no job is moved.
 
 
 class _Line:
-    """The jobs of one user, or of all; `shift` is added to the precedence of each."""
+    """The jobs of one user, or of all, by their own sort keys; `user_key` counts for each."""
 
-    __slots__ = ("jobs", "shift")
+    __slots__ = ("jobs", "user_key")
 
-    def __init__(self, shift: int) -> None:
-        self.shift = shift
+    def __init__(self, user_key: int) -> None:
+        self.user_key = user_key
         self.jobs = SortedList()
 
-    def within(self, position: QueuePosition) -> QueuePosition:
-        """Return a position as it is without the shift."""
-        (precedence, order), job_id = position
-        return (precedence - self.shift, order), job_id
+    def within(self, job: KeyedJob) -> KeyedJob:
+        """Return a job as it is among those of the user."""
+        return job[0].of_user(-self.user_key), job[1]
 
-    def after(self, begin: int) -> Iterator[QueuePosition]:
-        """Return the positions from a place on."""
-        for (precedence, order), job_id in self.jobs.islice(begin):
-            yield (precedence + self.shift, order), job_id
+    def after(self, begin: int) -> Iterator[KeyedJob]:
+        """Return the jobs but for so many."""
+        for own, job_id in self.jobs.islice(begin):
+            yield own.of_user(self.user_key), job_id
 
 
-class Ranking:
-    """The lines of one virtual cluster, by user (None: jobs that take no turns)."""
+class SortedJobs:
+    """The waiting jobs of one virtual cluster, a line for each user (None: no fair share)."""
 
     __slots__ = ("_count", "_lines")
 
@@ -53,49 +52,49 @@ class Ranking:
     def __iter__(self) -> Iterator[str]:
         return (job_id for _, job_id in self._from([(line, 0) for line in self._lines.values()]))
 
-    def add(self, user: str | None, shift: int, rank: Rank, job_id: str) -> None:
-        """Take in a job; `rank` is without the shift."""
-        self._line(user, shift).jobs.add((rank, job_id))
+    def add(self, user: str | None, user_key: int, own: SortKey, job_id: str) -> None:
+        """Take in a job; `own`: its sort key without that of the user."""
+        self._line(user, user_key).jobs.add((own, job_id))
         self._count += 1
 
-    def add_many(self, user: str | None, shift: int, positions: Sequence[QueuePosition]) -> None:
-        """Take in jobs; their positions are without the shift."""
-        self._line(user, shift).jobs.update(positions)
-        self._count += len(positions)
+    def add_many(self, user: str | None, user_key: int, jobs: Sequence[KeyedJob]) -> None:
+        """Take in jobs; their sort keys are without that of the user."""
+        self._line(user, user_key).jobs.update(jobs)
+        self._count += len(jobs)
 
-    def remove(self, user: str | None, rank: Rank, job_id: str) -> None:
+    def remove(self, user: str | None, own: SortKey, job_id: str) -> None:
         """Undo `add`."""
         line = self._lines[user]
-        line.jobs.remove((rank, job_id))
+        line.jobs.remove((own, job_id))
         self._count -= 1
         if not line.jobs:
             del self._lines[user]
 
-    def shift(self, user: str | None, shift: int) -> None:
-        """Know that a user's turn is another."""
+    def set_user_key(self, user: str | None, user_key: int) -> None:
+        """Know that a user's key is another."""
         if user in self._lines:
-            self._lines[user].shift = shift
+            self._lines[user].user_key = user_key
 
-    def before(self, position: QueuePosition) -> int:
-        """Count the jobs before a position."""
-        return sum(int(line.jobs.bisect_left(line.within(position))) for line in self._lines.values())
+    def before(self, job: KeyedJob) -> int:
+        """Count the jobs before one."""
+        return sum(int(line.jobs.bisect_left(line.within(job))) for line in self._lines.values())
 
-    def after(self, position: QueuePosition | None, limit: int | None) -> tuple[int, list[str]]:
-        """Count the jobs up to a position (None: none), and list those after it: `limit` (None: all)."""
+    def after(self, job: KeyedJob | None, limit: int | None) -> tuple[int, list[str]]:
+        """Count the jobs up to one (None: none), and list those after it: `limit` (None: all)."""
         begins = [
-            (line, 0 if position is None else int(line.jobs.bisect_right(line.within(position))))
+            (line, 0 if job is None else int(line.jobs.bisect_right(line.within(job))))
             for line in self._lines.values()
         ]
         found = islice(self._from(begins), limit)
         return sum(begin for _, begin in begins), [job_id for _, job_id in found]
 
-    def _line(self, user: str | None, shift: int) -> _Line:
+    def _line(self, user: str | None, user_key: int) -> _Line:
         line = self._lines.get(user)
         if line is None:
-            line = self._lines[user] = _Line(shift)
+            line = self._lines[user] = _Line(user_key)
         return line
 
-    def _from(self, begins: list[tuple[_Line, int]]) -> Iterator[QueuePosition]:
+    def _from(self, begins: list[tuple[_Line, int]]) -> Iterator[KeyedJob]:
         parts = [line.after(begin) for line, begin in begins]
         return parts[0] if len(parts) == 1 else heapq.merge(*parts)
 
@@ -199,26 +198,21 @@ class StartedJob(NamedTuple):
     """A job that has started. `within`: it stays within the guaranteed share."""
 
     virtual_cluster: str
-    rank: Rank
+    sort_key: SortKey
     within: bool
-
-    @property
-    def order(self) -> int:
-        """Return its place in the order of submission."""
-        return self.rank[1]
 
 
 class Head(NamedTuple):
     """The first job of a line. `within`: it would stay within the guaranteed share."""
 
     virtual_cluster: str
-    position: QueuePosition
+    job: KeyedJob
     within: bool
 
     @property
-    def order(self) -> tuple[int, str]:
-        """Return its place in the order of submission."""
-        return self.position[0][1], self.position[1]
+    def submission(self) -> tuple[int, str]:
+        """Return it in the order of submission."""
+        return self.job[0].submission, self.job[1]
 
     def is_overtaken_by(self, start: StartedJob) -> bool:
         """Return whether a job was overtaken.
@@ -227,49 +221,49 @@ class Head(NamedTuple):
         nobody that wants to borrow.
         """
         if start.virtual_cluster == self.virtual_cluster:
-            return self.position[0] < start.rank
-        return (self.within or not start.within) and self.position[0][1] < start.order
+            return self.job[0] < start.sort_key
+        return (self.within or not start.within) and self.job[0].submission < start.sort_key.submission
 
 
 class _Log:
-    """Log of started jobs, counted by rank and by order of submission."""
+    """Log of started jobs, counted by sort key and by submission."""
 
     def __init__(self) -> None:
         self.length = 0
-        self._ranks: dict[str, SortedList] = {}
+        self._sort_keys: dict[str, SortedList] = {}
         #: by virtual cluster (None: all of them) and whether within the guarantee
-        self._orders: dict[tuple[str | None, bool], SortedList] = {}
-        #: what is not in `_orders` yet: with one virtual cluster nobody asks for them
-        self._to_order: list[StartedJob] = []
+        self._submissions: dict[tuple[str | None, bool], SortedList] = {}
+        #: what is not in `_submissions` yet: with one virtual cluster nobody asks for them
+        self._to_file: list[StartedJob] = []
 
     def add(self, start: StartedJob) -> None:
         self.length += 1
-        if start.virtual_cluster not in self._ranks:
-            self._ranks[start.virtual_cluster] = SortedList()
-        self._ranks[start.virtual_cluster].add(start.rank)
-        self._to_order.append(start)
+        if start.virtual_cluster not in self._sort_keys:
+            self._sort_keys[start.virtual_cluster] = SortedList()
+        self._sort_keys[start.virtual_cluster].add(start.sort_key)
+        self._to_file.append(start)
 
     def count(self, head: Head) -> int:
         """Count those that overtook a job, were it there all the time."""
-        ranks = self._ranks.get(head.virtual_cluster, ())
-        count = len(ranks) and len(ranks) - int(ranks.bisect_right(head.position[0]))
-        if len(ranks) < self.length:
-            self._put_in_order()
+        keys = self._sort_keys.get(head.virtual_cluster, ())
+        count = len(keys) and len(keys) - int(keys.bisect_right(head.job[0]))
+        if len(keys) < self.length:
+            self._file_submissions()
             for within in (True, False) if head.within else (False,):
                 count += self._later(None, within, head) - self._later(head.virtual_cluster, within, head)
         return count
 
-    def _put_in_order(self) -> None:
-        for start in self._to_order:
+    def _file_submissions(self) -> None:
+        for start in self._to_file:
             for key in ((start.virtual_cluster, start.within), (None, start.within)):
-                if key not in self._orders:
-                    self._orders[key] = SortedList()
-                self._orders[key].add(start.order)
-        self._to_order.clear()
+                if key not in self._submissions:
+                    self._submissions[key] = SortedList()
+                self._submissions[key].add(start.sort_key.submission)
+        self._to_file.clear()
 
     def _later(self, name: str | None, within: bool, head: Head) -> int:
-        orders = self._orders.get((name, within), ())
-        return len(orders) and len(orders) - int(orders.bisect_right(head.order[0]))
+        submissions = self._submissions.get((name, within), ())
+        return len(submissions) and len(submissions) - int(submissions.bisect_right(head.job[0].submission))
 
 
 @dataclass(slots=True)
@@ -296,9 +290,9 @@ class Overtaking(Generic[Line]):
         #: lines whose log is the one before: at most one is
         self._to_sum_up: list[Line] = []
         self._lines: dict[Line, _Counted] = {}
-        #: those that will be due, by rank in each virtual cluster and by order of submission
-        self._by_rank: dict[str, SortedDict[QueuePosition, Line]] = {}
-        self._by_order: SortedDict[tuple[int, str], Line] = SortedDict()
+        #: those that will be due, by sort key in each virtual cluster and by submission
+        self._by_sort_key: dict[str, SortedDict[KeyedJob, Line]] = {}
+        self._by_submission: SortedDict[tuple[int, str], Line] = SortedDict()
 
     def put(self, line: Line, head: Head, due_at: int) -> bool:
         """Know who is first in a line; with `due_at` starts in all that have overtaken the line, it is due.
@@ -317,10 +311,10 @@ class Overtaking(Generic[Line]):
             counted.overtaken, counted.logged = overtaken, self._log.count(head)
         if due_at != NEVER and counted.overtaken < due_at:
             counted.left = due_at - counted.overtaken
-            if head.virtual_cluster not in self._by_rank:
-                self._by_rank[head.virtual_cluster] = SortedDict()
-            self._by_rank[head.virtual_cluster][head.position] = line
-            self._by_order[head.order] = line
+            if head.virtual_cluster not in self._by_sort_key:
+                self._by_sort_key[head.virtual_cluster] = SortedDict()
+            self._by_sort_key[head.virtual_cluster][head.job] = line
+            self._by_submission[head.submission] = line
         return counted.overtaken >= due_at
 
     def drop(self, line: Line) -> int:
@@ -357,13 +351,16 @@ class Overtaking(Generic[Line]):
         del self._to_sum_up[len(self._to_sum_up) - most :]
 
     def _overtaken_by(self, start: StartedJob) -> list[Line]:
-        mine = self._by_rank.get(start.virtual_cluster)
+        mine = self._by_sort_key.get(start.virtual_cluster)
         lines: list[Line] = []
         if mine is not None:
-            lines += [mine[passed] for passed in mine.irange(None, (start.rank,), inclusive=(True, False))]
-        if mine is None or len(mine) < len(self._by_order):
-            orders = self._by_order.irange(None, (start.order,), inclusive=(True, False))
-            others = [self._by_order[order] for order in orders]
+            lines += [
+                mine[passed] for passed in mine.irange(None, (start.sort_key,), inclusive=(True, False))
+            ]
+        if mine is None or len(mine) < len(self._by_submission):
+            submission = start.sort_key.submission
+            submitted = self._by_submission.irange(None, (submission,), inclusive=(True, False))
+            others = [self._by_submission[one] for one in submitted]
             lines += [
                 line
                 for line in others
@@ -384,8 +381,8 @@ class Overtaking(Generic[Line]):
         if counted.left != NEVER:
             counted.left = NEVER
             head = counted.head
-            del self._by_order[head.order]
-            by_rank = self._by_rank[head.virtual_cluster]
-            del by_rank[head.position]
-            if not by_rank:
-                del self._by_rank[head.virtual_cluster]
+            del self._by_submission[head.submission]
+            by_key = self._by_sort_key[head.virtual_cluster]
+            del by_key[head.job]
+            if not by_key:
+                del self._by_sort_key[head.virtual_cluster]

@@ -20,17 +20,17 @@ from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
 from .queue import Queue
 from .queue_index import FreeRoom
-from .queue_rank import QueuePosition, Rank, comes_to_stop, shift_of
 from .quota import Bound, QuotaAccounting, QuotaViolation
 from .reservations import Reservation, Reservations
 from .resources import Amounts, Assignment, Demand, of_gang, of_task
+from .sort_key import KeyedJob, SortKey
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Resources that a job asks for, and the limits that apply to it.
 
-    `user`: whose quota or turn counts; None where there is none.
+    `user`: whose quota or key counts; None where there is none.
 
     `run_ms`: its time limit, where maintenance is planned; None: it has none, or nothing is planned.
     `size` is the same for jobs of about the same size: the same GPUs, less than twice the cores and memory.
@@ -114,7 +114,7 @@ class SchedulerState:
         user: str,
         virtual_cluster: str,
         gang: Sequence[Demand],
-        rank: Rank,
+        sort_key: SortKey,
         *,
         preemptible: bool = True,
         overtaken: int = 0,
@@ -124,7 +124,7 @@ class SchedulerState:
         self.version += 1
         self.waiting[job_id] = Waiting(user, virtual_cluster, run_ms)
         shape = self.shape(user, virtual_cluster, gang, preemptible, run_ms)
-        self._line_up(job_id, shape, rank, overtaken)
+        self._line_up(job_id, shape, sort_key, overtaken)
         if self.stops_its_own(virtual_cluster):
             # (others of its shape may be of higher levels, for which nobody is stopped)
             self.queue.reopen_line(virtual_cluster, shape)
@@ -134,7 +134,7 @@ class SchedulerState:
         user: str,
         virtual_cluster: str,
         gang: Sequence[Demand],
-        positions: Sequence[QueuePosition],
+        jobs: Sequence[KeyedJob],
         *,
         preemptible: bool,
         overtaken: Mapping[str, int],
@@ -142,32 +142,32 @@ class SchedulerState:
     ) -> None:
         """Do what `wait` does for jobs of a user that ask for the same: at a start there may be a million.
 
-        `positions`: their ranks and ids; `overtaken`: how often that happened to those to whom it did.
+        `overtaken`: how often that happened to those to whom it did.
         """
         self.version += 1
         self.waiting.update(
-            dict.fromkeys((job_id for _, job_id in positions), Waiting(user, virtual_cluster, run_ms))
+            dict.fromkeys((job_id for _, job_id in jobs), Waiting(user, virtual_cluster, run_ms))
         )
         shape = self.shape(user, virtual_cluster, gang, preemptible, run_ms)
         sharer = user if self.usage.shares(virtual_cluster) else None
-        self.queue.add_many(virtual_cluster, shape, positions, overtaken, sharer)
+        self.queue.add_many(virtual_cluster, shape, jobs, overtaken, sharer)
         if self.stops_its_own(virtual_cluster):
             self.queue.reopen_line(virtual_cluster, shape)
 
-    def yields(self, job_id: str, precedence: int | None) -> None:
-        """Know that those with a lower turn than this precedence may stop a job; None: nobody may."""
+    def yields(self, job_id: str, to: SortKey | None) -> None:
+        """Know that a job is stopped for those whose sort key stops this one; None: for nobody."""
         holding = self.holdings.get(job_id)
-        if holding is not None and holding.yields != precedence:
+        if holding is not None and holding.yields != to:
             self.version += 1
-            holding.yields = precedence
+            holding.yields = to
             name = holding.virtual_cluster
             self.queue.reopen(lambda line: line.virtual_cluster == name)
-            if precedence is None or holding.ending:
+            if to is None or holding.ending:
                 return
             # who awaits its end by a reservation need not any longer, where it may stop it by now
             for reservation in list(self.reservations):
                 waits = reservation.virtual_cluster == name and job_id in reservation.awaits
-                if waits and comes_to_stop(self.queue.rank(reservation.job_id)[0], precedence):
+                if waits and self.queue.sort_key(reservation.job_id).stops(to):
                     self.drop_reservation(reservation.job_id)
 
     def settle(self) -> None:
@@ -190,26 +190,26 @@ class SchedulerState:
         self.drop_reservation(job_id)
         self.queue.remove(job_id)
 
-    def rerank(self, job_id: str, rank: Rank) -> None:
-        """Return a waiting job another rank."""
+    def resort(self, job_id: str, sort_key: SortKey) -> None:
+        """Give a waiting job another sort key."""
         self.version += 1
         shape = self.queue.shape(job_id)
         overtaken = self.queue.overtaken(job_id)
         self.drop_reservation(job_id)
         self.queue.remove(job_id)
-        self._line_up(job_id, shape, rank, overtaken)
+        self._line_up(job_id, shape, sort_key, overtaken)
         self.queue.reopen()
 
-    def _line_up(self, job_id: str, shape: Shape, rank: Rank, overtaken: int) -> None:
+    def _line_up(self, job_id: str, shape: Shape, sort_key: SortKey, overtaken: int) -> None:
         waiting = self.waiting[job_id]
         shares = self.usage.shares(waiting.virtual_cluster)
         user = waiting.user if shares else None
-        self.queue.add(job_id, waiting.virtual_cluster, shape, rank, overtaken, user)
+        self.queue.add(job_id, waiting.virtual_cluster, shape, sort_key, overtaken, user)
 
-    def take_turns(self, now: int) -> None:
-        """Before decisions: whose turn is when, by what they have used by now."""
-        for (virtual_cluster, user), turn in self.usage.turns(now):
-            if self.queue.shift(virtual_cluster, user, shift_of(turn)):
+    def follow_usage(self, now: int) -> None:
+        """Before decisions: sort users by what they have used by now."""
+        for (virtual_cluster, user), user_key in self.usage.user_keys(now):
+            if self.queue.set_user_key(virtual_cluster, user, user_key):
                 self.version += 1
 
     def begin(self, holding: JobHolding, tasks: Iterable[tuple[Demand, Assignment]], now: int) -> None:
@@ -222,7 +222,7 @@ class SchedulerState:
         sharer = holding.virtual_cluster, holding.user
         self.usage.took(sharer, sum(weight(demand) for demand, _, _ in holding.tasks.values()), now)
         if self.usage.shares(holding.virtual_cluster):
-            self.queue.shift(*sharer, shift_of(self.usage.turn(sharer, now)))
+            self.queue.set_user_key(*sharer, self.usage.user_key(sharer, now))
 
     def hold(
         self,
@@ -337,10 +337,10 @@ class SchedulerState:
     def _reshape(self) -> None:
         """Put each job in the line where it belongs, as the criteria for equal jobs may have changed."""
         for job_id, waiting in self.waiting.items():
-            # a quota, or turns, make lines of their own for each user, maintenance for each time limit
-            shape, rank, overtaken = (
+            # a quota, or fair share, make lines of their own for each user, maintenance for each time limit
+            shape, sort_key, overtaken = (
                 self.queue.shape(job_id),
-                self.queue.own_rank(job_id),
+                self.queue.own_sort_key(job_id),
                 self.queue.overtaken(job_id),
             )
             new = self.shape(
@@ -350,7 +350,7 @@ class SchedulerState:
             if new != shape or shares is not (self.queue.line(job_id).user is not None):
                 self.drop_reservation(job_id)
                 self.queue.remove(job_id)
-                self._line_up(job_id, new, rank, overtaken)
+                self._line_up(job_id, new, sort_key, overtaken)
 
     def _make_barring(self) -> Barring:
         uses = self.cluster.uses.values()

@@ -15,11 +15,11 @@ from itertools import islice
 from operator import attrgetter
 
 from .preemption import JobHolding
-from .queue_rank import Rank
 from .quota import Bound
 from .reservations import Reservation
 from .resources import Amounts, Assignment, Demand, of_task
 from .scheduler_state import SchedulerState, Shape
+from .sort_key import SortKey
 
 #: A longer queue, or more looks at the cluster than this, and no number is worth the time that it takes.
 MOST_AHEAD = 100
@@ -224,21 +224,21 @@ def estimate_start(
         play.undo()
 
 
-def those_ahead(state: SchedulerState, virtual_cluster: str, rank: Rank) -> Iterator[str]:
-    """Return the waiting jobs that would be tried before one of this rank, in that order.
+def those_ahead(state: SchedulerState, virtual_cluster: str, sort_key: SortKey) -> Iterator[str]:
+    """Return the waiting jobs that would be tried before one of this sort key, in that order.
 
-    Of its own virtual cluster those of a better rank; of the others those that come first when, as the queue
-    does it, always the first jobs of the virtual clusters are compared, by their order of submission.
+    Of its own virtual cluster those of lower sort keys; of the others those that come first when, as the
+    queue does it, always the first jobs of the virtual clusters are compared, by their order of submission.
     """
     lines: list[list[tuple[int, str]]] = []
     for name in state.quota_accounting.clusters:
         _, ids = state.queue.after(name, limit=MOST_AHEAD + 1)
-        ranks = [(state.queue.rank(job_id), job_id) for job_id in ids]
+        jobs = [(state.queue.sort_key(job_id), job_id) for job_id in ids]
         if name == virtual_cluster:
-            line = [(order, job_id) for (priority, order), job_id in ranks if (priority, order) < rank]
-            lines.append([*line, (rank[1], _ITSELF)])
+            line = [(key.submission, job_id) for key, job_id in jobs if key < sort_key]
+            lines.append([*line, (sort_key.submission, _ITSELF)])
         else:
-            lines.append([(order, job_id) for (_, order), job_id in ranks])
+            lines.append([(key.submission, job_id) for key, job_id in jobs])
     for _, job_id in heapq.merge(*lines):
         if job_id == _ITSELF:
             return

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from pai_scheduler.cluster.queue_rank import Rank, precedence
 from pai_scheduler.cluster.resources import Assignment
+from pai_scheduler.cluster.sort_key import SortKey
 from pai_scheduler.i18n import Message
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
@@ -124,8 +124,8 @@ class Job(msgspec.Struct, eq=False, gc=False):
     order: int = 0
     #: 0–100, higher comes first; None: as the job says
     priority: int | None = None
-    #: where another order than that of submission counts, its turn, made when it is put in line; not stored
-    turn: int | None = None
+    #: its key by the queue policy, where it has one; made when it is put in line, not stored
+    policy_key: int | None = None
     #: how often a job behind it has started before it
     overtaken: int = 0
     #: what its earlier attempts had, where service decides who comes first: eighths of a GPU for one ms
@@ -155,7 +155,7 @@ class Job(msgspec.Struct, eq=False, gc=False):
         """Compare all but what is made anew at each start."""
         if not isinstance(other, Job):
             return NotImplemented
-        fields = (name for name in self.__struct_fields__ if name not in ("turn", "latest"))
+        fields = (name for name in self.__struct_fields__ if name not in ("policy_key", "latest"))
         return all(getattr(self, name) == getattr(other, name) for name in fields)
 
     @property
@@ -198,9 +198,9 @@ class Job(msgspec.Struct, eq=False, gc=False):
         return self.spec.priority if self.priority is None else self.priority
 
     @property
-    def rank(self) -> Rank:
-        """Return the place in the queue of its virtual cluster: lower comes first."""
-        return precedence(self.present_priority, self.turn), self.order
+    def sort_key(self) -> SortKey:
+        """Return what decides where it waits in its virtual cluster, but for the key of its user."""
+        return SortKey.of(self.present_priority, self.policy_key, self.order)
 
     def latest_time(self) -> int:
         """Find the latest time in what is known of the job and its present attempt."""

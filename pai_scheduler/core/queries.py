@@ -13,9 +13,9 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, never_fits, obstacle
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.preemption import JobHolding
-from pai_scheduler.cluster.queue_rank import QueuePosition, Rank, level_of, precedence
 from pai_scheduler.cluster.resources import Demand, gang_of
 from pai_scheduler.cluster.scheduler_state import Shape
+from pai_scheduler.cluster.sort_key import KeyedJob, SortKey, level_of
 from pai_scheduler.cluster.start_estimate import MOST_AHEAD, estimate_start, those_ahead
 from pai_scheduler.i18n import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
@@ -27,7 +27,7 @@ from .model import Job, State, SubState, Task
 from .queue_policies import GPU_HOUR
 from .state_machine import Core
 
-#: an order behind every job's
+#: a submission behind every job's
 _LAST = 1 << 62
 #: Of so many other virtual clusters is said whether a job would start there: each takes a search.
 _MOST_OTHERS = 10
@@ -35,13 +35,13 @@ _MOST_OTHERS = 10
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Order and limits that a job would have. `place`: in the queue, from 1, if it had to wait.
+    """Order and limits that a job would have. `queue_position`: from 1, if it had to wait.
 
     `run_seconds`: its time limit; `gpus_per_user`: the quota of its user, who holds `gpus_held`; None: none.
     """
 
     priority: int
-    place: int
+    queue_position: int
     run_seconds: int | None
     gpus_per_user: int | None
     gpus_held: int
@@ -68,14 +68,15 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A waiting job in the order of its virtual cluster. `place`: from 1; `reserved`: things are kept for it.
+    """A waiting job in the order of its virtual cluster. `reserved`: things are kept for it.
 
-    `overtaken`: how often a job that came later has started before it; `position`: for who goes on from here.
+    `queue_position`: from 1; `overtaken`: how often a job that came later has started before it; `keyed`: for
+    whoever goes on from here.
     """
 
     job: Job
-    place: int
-    position: QueuePosition
+    queue_position: int
+    keyed: KeyedJob
     overtaken: int
     reserved: bool
 
@@ -137,7 +138,7 @@ def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[st
     cluster = scheduler_state.quota_accounting.clusters.get(spec.virtual_cluster)
     limits = Limits(
         spec.priority,
-        scheduler_state.queue.place_for(spec.virtual_cluster, _rank_now(core, user, spec, now)),
+        scheduler_state.queue.queue_position_for(spec.virtual_cluster, _sort_key_now(core, user, spec, now)),
         core.run_seconds(spec),
         cluster.gpus_per_user if cluster is not None else None,
         scheduler_state.quota_accounting.user_gpus(spec.virtual_cluster, user),
@@ -176,10 +177,10 @@ def _feasibility(core: Core, user: str, spec: JobSpec, gang: Sequence[Demand]) -
     )
 
 
-def _rank_now(core: Core, user: str, spec: JobSpec, now: int) -> Rank:
-    """Return the rank of a job that is submitted now."""
-    rank = precedence(spec.priority, core.turn(user, spec, now)), _LAST
-    return core.queue.shifted(spec.virtual_cluster, user, rank)
+def _sort_key_now(core: Core, user: str, spec: JobSpec, now: int) -> SortKey:
+    """Return the sort key of a job that is submitted now."""
+    own = SortKey.of(spec.priority, core.policy_key(user, spec, now), _LAST)
+    return core.queue.with_user_key(spec.virtual_cluster, user, own)
 
 
 def _starts_within(
@@ -192,7 +193,9 @@ def _starts_within(
         return seconds_until(max(_ended_by(core, holding, now) for holding in found.awaits), now)
     limit = core.run_ms(spec)
     shape = core.state.shape(user, spec.virtual_cluster, gang, spec.preemptible, limit)
-    start = _estimated_start(core, user, spec.virtual_cluster, shape, _rank_now(core, user, spec, now), now)
+    start = _estimated_start(
+        core, user, spec.virtual_cluster, shape, _sort_key_now(core, user, spec, now), now
+    )
     return None if start is None else seconds_until(start, now)
 
 
@@ -205,13 +208,13 @@ def start_of_waiting(core: Core, job_id: str, now: int) -> int | None:
     if job is not None and job.sub_state is SubState.RETRY_WAIT:
         return _start_of_retry(core, job)
     # (of most jobs of a long list that is the answer: first what is looked up)
-    if job_id not in state.queue or state.queue.position(job_id) > MOST_AHEAD + 1:
+    if job_id not in state.queue or state.queue.queue_position(job_id) > MOST_AHEAD + 1:
         return None
     if obstacle(state, job_id).fits is Fits.NEVER:
         return None
     user, cluster = state.whose(job_id)
-    shape, rank = state.queue.shape(job_id), state.queue.rank(job_id)
-    return _estimated_start(core, user, cluster, shape, rank, now, job_id)
+    shape, sort_key = state.queue.shape(job_id), state.queue.sort_key(job_id)
+    return _estimated_start(core, user, cluster, shape, sort_key, now, job_id)
 
 
 def _start_of_retry(core: Core, job: Job) -> int | None:
@@ -242,7 +245,7 @@ def _ended_by(core: Core, holding: JobHolding, now: int) -> int:
 
 
 def _estimated_start(
-    core: Core, user: str, cluster: str, shape: Shape, rank: Rank, now: int, job_id: str | None = None
+    core: Core, user: str, cluster: str, shape: Shape, sort_key: SortKey, now: int, job_id: str | None = None
 ) -> int | None:
     def run_ms(other: str) -> int | None:
         return core.likely_run_ms(core.jobs[other].user, core.jobs[other].spec)
@@ -259,11 +262,11 @@ def _estimated_start(
             known.append(holding.since + run)
         if holding.virtual_cluster == cluster and job.attempt is not None:
             # (by those who come before it, or by it)
-            stopped = core.services.stopped_for(job, job.attempt, rank, now)
+            stopped = core.services.stopped_for(job, job.attempt, sort_key, now)
             known += [] if stopped is None else [stopped + core.grace_ms(job.spec)]
         return min(known, default=None)
 
-    ahead = those_ahead(core.state, cluster, rank)
+    ahead = those_ahead(core.state, cluster, sort_key)
     return estimate_start(core.state, user, cluster, shape, ahead, now, run_ms, job_id, end)
 
 
@@ -314,36 +317,36 @@ def _run_limit_errors(core: Core, spec: JobSpec) -> list[SpecError]:
 
 
 def queued_jobs(
-    core: Core, virtual_cluster: str, after: QueuePosition | None = None, limit: int | None = None
+    core: Core, virtual_cluster: str, after: KeyedJob | None = None, limit: int | None = None
 ) -> list[QueuedJob]:
-    """List the waiting jobs of a virtual cluster, first come first: `limit` (None: all) after a position."""
-    place, ids = core.queue.after(virtual_cluster, after, limit)
-    return [_queued(core, job_id, place) for place, job_id in enumerate(ids, place)]
+    """List the waiting jobs of a virtual cluster, first come first: `limit` (None: all) after one."""
+    first, ids = core.queue.after(virtual_cluster, after, limit)
+    return [_queued(core, job_id, number) for number, job_id in enumerate(ids, first)]
 
 
-def queued_job(core: Core, position: QueuePosition) -> QueuedJob | None:
-    """Return the job at a position; None where it is there no more."""
-    job_id = position[1]
-    if job_id not in core.queue or core.queue.rank(job_id) != position[0]:
+def queued_job(core: Core, keyed: KeyedJob) -> QueuedJob | None:
+    """Return a waiting job; None where it does not wait any more, or its sort key is another."""
+    job_id = keyed[1]
+    if job_id not in core.queue or core.queue.sort_key(job_id) != keyed[0]:
         return None
-    return _queued(core, job_id, core.queue.position(job_id))
+    return _queued(core, job_id, core.queue.queue_position(job_id))
 
 
-def positions_of(core: Core, jobs: Iterable[Job], virtual_cluster: str) -> list[QueuePosition]:
+def keyed_jobs(core: Core, jobs: Iterable[Job], virtual_cluster: str) -> list[KeyedJob]:
     """Return where jobs stand in the queue of a virtual cluster, those that do."""
     queue = core.queue
     return [
-        (queue.rank(job.id), job.id)
+        (queue.sort_key(job.id), job.id)
         for job in jobs
         if job.spec.virtual_cluster == virtual_cluster and job.id in queue
     ]
 
 
-def _queued(core: Core, job_id: str, place: int) -> QueuedJob:
+def _queued(core: Core, job_id: str, queue_position: int) -> QueuedJob:
     queue = core.queue
-    position = (queue.rank(job_id), job_id)
+    keyed = (queue.sort_key(job_id), job_id)
     reserved = job_id in core.state.reservations
-    return QueuedJob(core.jobs[job_id], place, position, queue.overtaken(job_id), reserved)
+    return QueuedJob(core.jobs[job_id], queue_position, keyed, queue.overtaken(job_id), reserved)
 
 
 def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
@@ -379,28 +382,28 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
             "Waiting in virtual cluster {vc}, place {place} in the queue, where who has used less comes "
             "first ({user}: {hours:.1f} GPU hours lately): {reason}",
             vc=job.spec.virtual_cluster,
-            place=core.queue.position(job.id),
+            place=core.queue.queue_position(job.id),
             user=job.user,
             hours=usage.gpu_hours(sharer, now),
             reason=_lacks(core, job, now),
         )
     cluster = core.state.quota_accounting.clusters.get(job.spec.virtual_cluster)
-    if cluster is not None and cluster.shortest_remaining is not None and job.turn is not None:
+    if cluster is not None and cluster.shortest_remaining is not None and job.policy_key is not None:
         return msg(
             "Waiting in virtual cluster {vc}, place {place} in the queue, where who needs least to its end "
             "comes first (about {hours:.1f} GPU hours): {reason}",
             vc=job.spec.virtual_cluster,
-            place=core.queue.position(job.id),
-            hours=job.turn / GPU_HOUR,
+            place=core.queue.queue_position(job.id),
+            hours=job.policy_key / GPU_HOUR,
             reason=_lacks(core, job, now),
         )
-    if cluster is not None and cluster.least_attained is not None and job.turn is not None:
+    if cluster is not None and cluster.least_attained is not None and job.policy_key is not None:
         return msg(
             "Waiting in virtual cluster {vc}, place {place} in the queue, where who has had less comes first "
             "(level {level} of {levels}: {hours:.1f} GPU hours so far): {reason}",
             vc=job.spec.virtual_cluster,
-            place=core.queue.position(job.id),
-            level=level_of(job.turn) + 1,
+            place=core.queue.queue_position(job.id),
+            level=level_of(job.policy_key) + 1,
             levels=len(cluster.least_attained.gpu_hours) + 1,
             hours=job.attained / GPU_HOUR,
             reason=_lacks(core, job, now),
@@ -408,7 +411,7 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
     return msg(
         "Waiting in virtual cluster {vc}, place {place} in the queue: {reason}",
         vc=job.spec.virtual_cluster,
-        place=core.queue.position(job.id),
+        place=core.queue.queue_position(job.id),
         reason=_lacks(core, job, now),
     )
 

@@ -12,9 +12,9 @@ from sortedcontainers import SortedDict
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
 from pai_scheduler.cluster.fair_share import CORES_PER_GPU, weight
-from pai_scheduler.cluster.queue_rank import Rank, comes_to_stop, precedence, turn_in_level
 from pai_scheduler.cluster.resources import CPUS, Amounts, gang_of, gpus_in
 from pai_scheduler.cluster.scheduler_state import SchedulerState
+from pai_scheduler.cluster.sort_key import SortKey, level_key
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.spec import JobSpec
 
@@ -73,15 +73,13 @@ def rate_of(spec: JobSpec, storage_request_gb: int) -> int:
     return max(1, round(sum(weight(demand) for demand in gang_of(spec, storage_request_gb))))
 
 
-def service_turn(policy: Policy, service: AttainedService) -> int:
-    """Return the turn of a job that waits; the lowest, 0, comes first."""
+def service_key(policy: Policy, service: AttainedService) -> int:
+    """Return the policy key of a job that waits; the lowest, 0, comes first."""
     if isinstance(policy, ShortestRemaining):
         return service.remaining
     if service.is_promoted:
         return 0
-    return turn_in_level(
-        bisect_right(_levels_at(policy, service.rate), service.had), service.rate.bit_length()
-    )
+    return level_key(bisect_right(_levels_at(policy, service.rate), service.had), service.rate.bit_length())
 
 
 def promoted(service: AttainedService) -> int:
@@ -96,9 +94,9 @@ def pause_ms(service: AttainedService, guaranteed: Amounts) -> int:
 
 
 def stops_below(policy: Policy, service: AttainedService) -> int | None:
-    """Return the turn that jobs must be below to stop a running one; None: nobody stops it any more."""
+    """Return the policy key that jobs must be below to stop a running one; None: nobody stops it any more."""
     if not isinstance(policy, ShortestRemaining):
-        return service_turn(policy, service)
+        return service_key(policy, service)
     if _is_nearly_done(policy, service):
         return None
     return _step(service.remaining)
@@ -145,14 +143,14 @@ def _step(remaining: int) -> int:
     return remaining >> digits << digits
 
 
-# In which order jobs wait: whose turn comes first, and how somebody moves a job within its queue.
+# In which order jobs wait: their policy keys, and how somebody moves a job within its queue.
 
 #: For so long a job without a time limit is taken to run, where shorter jobs come first.
 ASSUMED_RUN_SECONDS = 7 * 24 * 3600
 
 
-def time_limit_turn(cluster: VirtualCluster | None, run_seconds: int | None, submitted: int) -> int | None:
-    """Return when a job's turn comes (ms), from its time limit; None: jobs wait in the order of submission.
+def time_limit_key(cluster: VirtualCluster | None, run_seconds: int | None, submitted: int) -> int | None:
+    """Return a job's policy key (ms) by its time limit; None: jobs wait in the order of submission.
 
     As it never changes, nobody who comes after it can get before a job for ever.
     """
@@ -163,12 +161,12 @@ def time_limit_turn(cluster: VirtualCluster | None, run_seconds: int | None, sub
 
 
 def reorder(jobs: Mapping[str, Job], state: SchedulerState, job: Job, event: Reordered) -> list[Job]:
-    """Change the orders and priorities that make a job's new rank; return the jobs that were changed.
+    """Change the orders and priorities that make a job's new sort key; return the jobs that were changed.
 
-    Those between its old and its new place move up or down by one: each gets its neighbour's order.
+    Those between its old and its new queue position move up or down by one: each gets its neighbour's order.
     """
     changed: dict[str, Job] = {}
-    # (where users take turns, nobody moves a job past another user's)
+    # (under fair share nobody moves a job past another user's)
     owner_only = event.owner_only or state.usage.shares(job.spec.virtual_cluster)
     if event.priority is not None and job.present_priority != event.priority:
         job.priority = event.priority
@@ -179,10 +177,10 @@ def reorder(jobs: Mapping[str, Job], state: SchedulerState, job: Job, event: Reo
     among = [
         other
         for other in map(jobs.__getitem__, ids)
-        if other.id == job.id or (other.rank[0] == job.rank[0] and (not owner_only or other.user == job.user))
+        if other.id == job.id or (_is_alike(other, job) and (not owner_only or other.user == job.user))
     ]
     # where the job's priority has just changed, it is not among its like yet
-    among.sort(key=lambda other: other.rank)
+    among.sort(key=lambda other: other.sort_key)
     old, new = among.index(job), min(max(event.place, 1), len(among)) - 1
     if new == 0 and not owner_only and old > 0:
         job.order = _order_before(among[0], jobs.values())
@@ -196,6 +194,11 @@ def reorder(jobs: Mapping[str, Job], state: SchedulerState, job: Job, event: Reo
             other.order = order
             changed[other.id] = other
     return list(changed.values())
+
+
+def _is_alike(one: Job, other: Job) -> bool:
+    """Return whether submission alone decides which of two jobs comes first."""
+    return (one.sort_key.priority, one.sort_key.policy) == (other.sort_key.priority, other.sort_key.policy)
 
 
 def _order_before(first: Job, jobs: Iterable[Job]) -> int:
@@ -217,7 +220,7 @@ def message(job: Job, event: Reordered) -> Message:
     return msg("{user} moved it in the queue.", user=event.by)
 
 
-# Keeps the turns of jobs where service decides who comes first, and tells who may be stopped for whom.
+# Keeps the policy keys of jobs where service decides who comes first, and tells who may be stopped for whom.
 
 #: Returns for about how long (ms) a user's job has its resources in all, that has had them for so long.
 LikelyRun = Callable[[str, JobSpec, int], int | None]
@@ -233,7 +236,7 @@ class ServiceWatch:
         self._timers = timers
         self._likely_run_ms = likely_run_ms
         self._storage_request_gb = storage_request_gb
-        #: jobs whose turn is not the first, by virtual cluster and by the begin of their wait
+        #: jobs whose policy key is not the lowest, by virtual cluster and by the begin of their wait
         self._waiting: defaultdict[str, SortedDict[tuple[int, str], Job]] = defaultdict(SortedDict)
         #: when promotion goes on in a virtual cluster
         self._promotes_at: dict[str, int] = {}
@@ -245,19 +248,19 @@ class ServiceWatch:
         cluster = self._state.quota_accounting.clusters.get(spec.virtual_cluster)
         return None if cluster is None else cluster.service_order
 
-    def turn(self, policy: Policy, user: str, spec: JobSpec) -> int:
-        """Return the turn of a job that has had nothing yet."""
-        return service_turn(policy, self._service(user, spec))
+    def new_key(self, policy: Policy, user: str, spec: JobSpec) -> int:
+        """Return the policy key of a job that has had nothing yet."""
+        return service_key(policy, self._service(user, spec))
 
-    def turn_of(self, policy: Policy, job: Job) -> int:
-        """Return the turn of a job that has no resources."""
-        return service_turn(policy, self._service_of(job))
+    def key_of(self, policy: Policy, job: Job) -> int:
+        """Return the policy key of a job that has no resources."""
+        return service_key(policy, self._service_of(job))
 
     def await_promotion(self, job: Job, outcome: Outcome) -> None:
-        """See to it that a job whose turn is not the first does not wait for ever."""
+        """See to it that a job whose policy key is not the lowest does not wait for ever."""
         self.forget(job)
         policy = self.policy(job.spec)
-        if policy is not None and job.turn:
+        if policy is not None and job.policy_key:
             name, since = job.spec.virtual_cluster, _waits_since(job)
             self._waiting[name][since, job.id] = job
             at, known = since + 3_600_000 * policy.promote_hours, self._timers.get(name, Timer.PROMOTION)
@@ -292,9 +295,9 @@ class ServiceWatch:
                 return
             del waiting[since, job.id]
             self._promotes_at[name] = time + pause
-            job.uncounted, job.turn = promoted(service), 0
+            job.uncounted, job.policy_key = promoted(service), 0
             outcome.jobs[job.id] = job
-            self._state.rerank(job.id, job.rank)
+            self._state.resort(job.id, job.sort_key)
 
     def watch(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
         """Tell for whom a job is stopped that has its resources, and look again when that changes."""
@@ -310,12 +313,12 @@ class ServiceWatch:
             return
         service = self._service_of(job, time - attempt.created)
         below = stops_below(policy, service)
-        self._state.yields(job.id, None if below is None else precedence(job.present_priority, below))
+        self._state.yields(job.id, None if below is None else SortKey.of(job.present_priority, below, 0))
         if (run_ms := changes_in(policy, service)) is not None:
             self._wake(job.id, Timer.SERVICE, time + run_ms, outcome)
 
-    def stopped_for(self, job: Job, attempt: Attempt, rank: Rank, now: int) -> int | None:
-        """Return from when on (ms) a running job is stopped for one of this rank in its virtual cluster.
+    def stopped_for(self, job: Job, attempt: Attempt, sort_key: SortKey, now: int) -> int | None:
+        """Return from when on (ms) a running job is stopped for one of this sort key in its virtual cluster.
 
         None: for all that is known now, never.
         """
@@ -324,7 +327,7 @@ class ServiceWatch:
             return None
         begin = max(now, attempt.created + 1000 * policy.run_seconds)
         below = stops_below(policy, self._service_of(job, begin - attempt.created))
-        if below is None or not comes_to_stop(rank[0], precedence(job.present_priority, below)):
+        if below is None or not sort_key.stops(SortKey.of(job.present_priority, below, 0)):
             return None
         return begin
 

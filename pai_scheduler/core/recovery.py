@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pai_scheduler.cluster.queue_rank import QueuePosition, precedence
 from pai_scheduler.cluster.resources import gang_of
 from pai_scheduler.cluster.scheduler_state import SchedulerState
+from pai_scheduler.cluster.sort_key import KeyedJob, SortKey
 from pai_scheduler.job.spec import JobSpec
 
 from .model import Job
@@ -25,15 +25,15 @@ class _Alike:
     run_ms: int | None
     shorter_first: bool
     #: of those whose priority nobody changed, where shorter ones do not come first
-    precedence: int
-    positions: list[QueuePosition] = field(default_factory=list)
+    priority: int
+    jobs: list[KeyedJob] = field(default_factory=list)
     overtaken: dict[str, int] = field(default_factory=dict)
 
 
 class Lineup:
     """Gathers jobs until `finish`. They are put in line by then: nothing is to be decided before it.
 
-    `run_ms` gives for how long an attempt may run, `turn` when a job's turn comes that was submitted then.
+    `run_ms` gives for how long an attempt may run, `policy_key` the key of a job that was submitted then.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class Lineup:
         state: SchedulerState,
         storage_request_gb: int,
         run_ms: Callable[[JobSpec], int | None],
-        turn: Callable[[str, JobSpec, int], int | None],
+        policy_key: Callable[[str, JobSpec, int], int | None],
     ) -> None:
         self._state, self._storage_gb = state, storage_request_gb
-        self._run_ms, self._turn = run_ms, turn
+        self._run_ms, self._policy_key = run_ms, policy_key
         clusters = state.quota_accounting.clusters.values()
         self._shorter_first = {cluster.name for cluster in clusters if cluster.shorter_first}
         # (there a job has a timer besides)
@@ -68,15 +68,13 @@ class Lineup:
             if len(self._alike) >= _MOST:
                 self.finish()
             shorter_first = spec.virtual_cluster in self._shorter_first
-            alike = self._alike[key] = _Alike(
-                spec, self._run_ms(spec), shorter_first, precedence(spec.priority)
-            )
+            alike = self._alike[key] = _Alike(spec, self._run_ms(spec), shorter_first, spec.priority)
         if alike.shorter_first or job.priority is not None:
-            job.turn = self._turn(job.user, spec, job.created)
-            rank = job.rank
+            job.policy_key = self._policy_key(job.user, spec, job.created)
+            sort_key = job.sort_key
         else:
-            rank = alike.precedence, job.order
-        alike.positions.append((rank, job.id))
+            sort_key = SortKey.of(alike.priority, None, job.order)
+        alike.jobs.append((sort_key, job.id))
         if job.overtaken:
             alike.overtaken[job.id] = job.overtaken
         return True
@@ -88,7 +86,7 @@ class Lineup:
                 str(user),
                 alike.spec.virtual_cluster,
                 gang_of(alike.spec, self._storage_gb),
-                alike.positions,
+                alike.jobs,
                 preemptible=alike.spec.preemptible,
                 overtaken=alike.overtaken,
                 run_ms=alike.run_ms,

@@ -135,7 +135,7 @@ class Core:
         outcome = Outcome()
         self.services.knows_promotions = False
         self.state.usage.restore(usages or {})
-        lineup = Lineup(self.state, self.settings.storage_request_gb, self.run_ms, self.turn)
+        lineup = Lineup(self.state, self.settings.storage_request_gb, self.run_ms, self.policy_key)
         for job in sorted(jobs, key=attrgetter("order")):
             self.jobs[job.id] = job
             theirs = self._unended.get(job.user)
@@ -217,7 +217,7 @@ class Core:
         # what begins now does so now, even if the event is an older one
         self._latest = max(self._latest, event.time)
         if not more:
-            self.state.take_turns(self._latest)
+            self.state.follow_usage(self._latest)
             self._schedule(self._latest, outcome)
             outcome.usages.update(self.state.usage.take_changed())
 
@@ -261,13 +261,13 @@ class Core:
         seconds = self.run_seconds(spec)
         return None if seconds is None else 1000 * seconds
 
-    def turn(self, user: str, spec: JobSpec, submitted: int) -> int | None:
-        """Return the turn of a job that was submitted then (ms), and has had nothing; see `Job.turn`."""
+    def policy_key(self, user: str, spec: JobSpec, submitted: int) -> int | None:
+        """Return the key of a job that was submitted then (ms), and has had nothing; see `Job.policy_key`."""
         policy = self.services.policy(spec)
         if policy is not None:
-            return self.services.turn(policy, user, spec)
+            return self.services.new_key(policy, user, spec)
         cluster = self.state.quota_accounting.clusters.get(spec.virtual_cluster)
-        return queue_policies.time_limit_turn(cluster, self.run_seconds(spec), submitted)
+        return queue_policies.time_limit_key(cluster, self.run_seconds(spec), submitted)
 
     # -- events ---------------------------------------------------------------------------------------------
 
@@ -500,9 +500,9 @@ class Core:
         outcome.virtual_clusters.update(event.changes)
         for job in self.jobs.values():
             # (as a restart would find it)
-            if job.id in self.queue and job.turn != (turn := self._turn_of(job)):
-                job.turn = turn
-                self.state.rerank(job.id, job.rank)
+            if job.id in self.queue and job.policy_key != (policy_key := self._policy_key_of(job)):
+                job.policy_key = policy_key
+                self.state.resort(job.id, job.sort_key)
             if job.id in self.queue:
                 self.services.await_promotion(job, outcome)
             elif job.attempt is not None and job.attempt.verdict is None:
@@ -550,7 +550,7 @@ class Core:
         for other in changed:
             outcome.jobs[other.id] = other
             if other.id in self.queue:
-                self.state.rerank(other.id, other.rank)
+                self.state.resort(other.id, other.sort_key)
             elif other.attempt is not None and other.attempt.verdict is None:
                 self.services.watch(other, other.attempt, event.time, outcome)
         if job in changed:
@@ -568,24 +568,24 @@ class Core:
         else:
             self._enqueue(job, outcome)
 
-    def _turn_of(self, job: Job) -> int | None:
+    def _policy_key_of(self, job: Job) -> int | None:
         policy = self.services.policy(job.spec)
         if policy is None:
-            return self.turn(job.user, job.spec, job.created)
-        return self.services.turn_of(policy, job)
+            return self.policy_key(job.user, job.spec, job.created)
+        return self.services.key_of(policy, job)
 
     def _enqueue(self, job: Job, outcome: Outcome) -> None:
         self.timers.cancel(job.id, Timer.RETRY)
         job.enter(SubState.QUEUED)
         job.not_before = None
-        job.turn = self._turn_of(job)
+        job.policy_key = self._policy_key_of(job)
         self.services.await_promotion(job, outcome)
         self.state.wait(
             job.id,
             job.user,
             job.spec.virtual_cluster,
             gang_of(job.spec, self.settings.storage_request_gb),
-            job.rank,
+            job.sort_key,
             preemptible=job.spec.preemptible,
             overtaken=job.overtaken,
             run_ms=self.run_ms(job.spec),

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import nsmallest
 
-from pai_scheduler.cluster.queue_rank import QueuePosition
+from pai_scheduler.cluster.sort_key import KeyedJob
 from pai_scheduler.cluster.wait_reasons import named
 from pai_scheduler.core.model import Job, SubState
 from pai_scheduler.core.queries import (
     QueuedJob,
     gpu_holders,
-    positions_of,
+    keyed_jobs,
     queued_job,
     queued_jobs,
     seconds_until,
@@ -122,33 +122,33 @@ class Queues:
         return list(names) if virtual_cluster is None else [virtual_cluster]
 
     def waiting(
-        self, virtual_cluster: str, *, after: QueuePosition | None = None, limit: int | None = None
+        self, virtual_cluster: str, *, after: KeyedJob | None = None, limit: int | None = None
     ) -> list[QueuedJob]:
-        """List the waiting jobs of a virtual cluster, first come first: `limit` (None: all) after a position.
+        """List the waiting jobs of a virtual cluster, first come first: `limit` (None: all) after one.
 
         What of them is another user's business the presenter leaves out.
         """
         return queued_jobs(self._core, virtual_cluster, after, limit)
 
     async def own(
-        self, principal: Principal, virtual_cluster: str, after: QueuePosition, limit: int
-    ) -> list[QueuePosition]:
-        """Return where those of the caller's jobs stand that come after a position, the first `limit`."""
-        found: list[QueuePosition] = []
+        self, principal: Principal, virtual_cluster: str, after: KeyedJob, limit: int
+    ) -> list[KeyedJob]:
+        """Return those of the caller's jobs that come after one, the first `limit`."""
+        found: list[KeyedJob] = []
         jobs = list(self._core.unended(principal.name))
         for begin in range(0, len(jobs), _LOOKED_AT_ONCE):
-            found += positions_of(self._core, jobs[begin : begin + _LOOKED_AT_ONCE], virtual_cluster)
+            found += keyed_jobs(self._core, jobs[begin : begin + _LOOKED_AT_ONCE], virtual_cluster)
             await asyncio.sleep(0)  # others' requests come between
-        return nsmallest(limit, (position for position in found if position > after))
+        return nsmallest(limit, (one for one in found if one > after))
 
-    def at(self, position: QueuePosition) -> QueuedJob | None:
-        """Return the waiting job at a position; None where it is there no more."""
-        return queued_job(self._core, position)
+    def at(self, keyed: KeyedJob) -> QueuedJob | None:
+        """Return a waiting job; None where it does not wait there any more."""
+        return queued_job(self._core, keyed)
 
-    def place(self, job: Job) -> int | None:
-        """Return a job's place in its queue, from 1; None where it is not in line."""
+    def queue_position(self, job: Job) -> int | None:
+        """Return a job's queue position, from 1; None where it is not in line."""
         queue = self._core.queue
-        return queue.position(job.id) if job.id in queue else None
+        return queue.queue_position(job.id) if job.id in queue else None
 
     def puts_shorter_first(self, job: Job) -> bool:
         """Return whether a job's virtual cluster orders those that wait by their time limits."""

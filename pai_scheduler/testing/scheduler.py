@@ -91,7 +91,7 @@ class FakeJob:
         self.trigger: tuple[str, int] | None = None
         self.attempt = 0
         self.priority = 50
-        self.queue_place: int | None = None
+        self.queue_position: int | None = None
         self.starts_within: int | None = None
         self.latest_end: int | None = None
         self.dependencies: list[JobLink] = []
@@ -170,7 +170,7 @@ class FakeJob:
             "totalTaskNumber": sum(role.get("taskNumber", 1) for role in self.config["taskRoles"]),
             "totalTaskRoleNumber": len(self.config["taskRoles"]),
             "priority": self.priority,
-            "queuePlace": self.queue_place,
+            "queuePlace": self.queue_position,
             "startsWithin": None,
         }
 
@@ -215,7 +215,7 @@ class FakeJob:
                 "appExitType": "",
                 "waitingReason": self.waiting_reason if self.state == "WAITING" else "",
                 "priority": self.priority,
-                "queuePlace": self.queue_place,
+                "queuePlace": self.queue_position,
                 "startsWithin": self.starts_within if self.state == "WAITING" else None,
                 "endingUntil": self.ending_until,
                 "latestEndTime": self.latest_end if self.state == "RUNNING" else None,

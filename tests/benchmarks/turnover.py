@@ -22,6 +22,7 @@ from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.resources import Demand
 from pai_scheduler.cluster.scheduler_state import SchedulerState
+from pai_scheduler.cluster.sort_key import SortKey
 from pai_scheduler.job.spec import TaskRole
 from pai_scheduler.service.garbage import collect_in_small_steps
 
@@ -133,7 +134,7 @@ class Turnover:
         self.asked[name] = self.chance.choice(self.demands)
         gang = [self.asked[name]] * self.case.gang
         cluster = f"vc{self.came % self.case.clusters}"
-        self.dispatcher.state.wait(name, f"u{self.came % 50}", cluster, gang, (0, self.came))
+        self.dispatcher.state.wait(name, f"u{self.came % 50}", cluster, gang, SortKey(0, 0, self.came))
 
     def decide(self) -> int:
         """Take what is decided; return how many start."""

@@ -59,7 +59,7 @@ def test_what_fits_starts_now() -> None:
 def test_what_would_wait_says_at_which_place_why_and_how_long_where_that_is_known() -> None:
     found = answer(LATER)
     assert (found.fits, str(found.sentence)) == ("later", "It would wait: place 3 in the queue of default.")
-    assert (found.reason, found.queue_place, found.starts_within) == ("none is free.", 3, None)
+    assert (found.reason, found.queue_position, found.starts_within) == ("none is free.", 3, None)
     timed = answer({**LATER, "startsWithin": 1180})
     assert str(timed.sentence) == "It would wait: place 3 in the queue of default, about 20 minutes."
     assert timed.sentence.in_locale("zh_CN") == "需要排队：在 default 的队列中排第 3 位，约 20 分钟。"

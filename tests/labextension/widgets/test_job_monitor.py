@@ -231,12 +231,12 @@ def test_the_last_lines_are_those_a_terminal_would_show() -> None:
 
 async def test_the_place_in_the_queue_moves_without_an_event(peer: FakeScheduler) -> None:
     job = peer.add("demo")
-    job.priority, job.queue_place = 70, 3
+    job.priority, job.queue_position = 70, 3
     pace = Pace(gap=0, first_retry=0.01, longest_retry=0.05, poll=3600, waiting=0.01)
     monitor = JobMonitor("demo", client=peer.client(), locale="en", pace=pace)
     try:
         await until(lambda: "Priority: 70 · Place 3 in the queue" in monitor.head.value)
-        job.queue_place, job.waiting_reason = 1, "First in the queue."
+        job.queue_position, job.waiting_reason = 1, "First in the queue."
         await until(lambda: "Place 1 in the queue" in monitor.head.value)
         assert "First in the queue." in monitor.head.value
     finally:

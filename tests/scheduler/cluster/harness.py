@@ -10,6 +10,7 @@ from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.resources import Assignment, Demand
 from pai_scheduler.cluster.scheduler_state import SchedulerState
+from pai_scheduler.cluster.sort_key import SortKey
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.making import make_demand, make_node
 
@@ -47,7 +48,7 @@ class Harness:
         self.state = SchedulerState(cluster, clusters, limit)
         self.dispatcher = Dispatcher(self.state)
         self.now = 0
-        self._rank = 0
+        self._came = 0
 
     # -- what happens
 
@@ -62,9 +63,9 @@ class Harness:
         overtaken: int = 0,
     ) -> None:
         """Put a job in line; nothing is decided yet."""
-        self._rank += 1
-        rank = (-priority, self._rank)
-        self.state.wait(job_id, user, vc, gang, rank, preemptible=preemptible, overtaken=overtaken)
+        self._came += 1
+        sort_key = SortKey(-priority, 0, self._came)
+        self.state.wait(job_id, user, vc, gang, sort_key, preemptible=preemptible, overtaken=overtaken)
 
     def wait(
         self,

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.dispatcher import Preempt, Start
 from pai_scheduler.cluster.quota import Bound
+from pai_scheduler.cluster.sort_key import SortKey
 from tests.scheduler.cluster.harness import Harness, gpu, gpu_node, on, port
 from tests.scheduler.making import make_demand, make_node
 
@@ -371,37 +372,37 @@ def test_a_job_that_leaves_is_gone_and_may_be_unknown() -> None:
     assert "j" not in harness.state.queue
 
 
-def test_another_rank_lets_a_job_start_first_and_keeps_how_often_it_was_overtaken() -> None:
+def test_another_sort_key_lets_a_job_start_first_and_keeps_how_often_it_was_overtaken() -> None:
     harness = Harness(clusters=WHOLE)
     harness.hold("r", (gpu(4), on("a", 0, 1, 2, 3)))
     harness.queue("first", gpu(4))
     harness.queue("second", gpu(3), overtaken=7)
     harness.decide()
-    harness.state.rerank("second", (0, 0))
+    harness.state.resort("second", SortKey(0, 0, 0))
     assert harness.state.queue.overtaken("second") == 7
     assert harness.end("r") == ["+second"]
 
 
-def test_another_rank_costs_a_job_its_reservation_and_it_finds_another() -> None:
+def test_another_sort_key_costs_a_job_its_reservation_and_it_finds_another() -> None:
     harness = Harness(clusters=WHOLE, limit=0)
     harness.hold("r", (gpu(2), on("a", 0, 1)))
     harness.wait("large", gpu(3))
     harness.wait("second", gpu(3, cpus=2))
     assert harness.reserved() == ["large", "second"]
-    harness.state.rerank("large", (1, 99))
+    harness.state.resort("large", SortKey(1, 0, 99))
     harness.decide()
     assert harness.reserved() == ["second", "large"]
     assert harness.state.quota_accounting.used("x")["gpu:P100"] == 8
     assert harness.end("r") == ["+second"]
 
 
-def test_another_rank_gives_what_was_kept_for_a_job_to_those_that_are_before_it_now() -> None:
+def test_another_sort_key_gives_what_was_kept_for_a_job_to_those_that_are_before_it_now() -> None:
     harness = Harness(clusters=WHOLE)
     harness.hold("r", (gpu(1), on("a", 0)))
     harness.queue("large", gpu(4), overtaken=100)
     assert harness.decide() == []
     assert harness.wait("small", gpu(1)) == []
-    harness.state.rerank("large", (1, 99))
+    harness.state.resort("large", SortKey(1, 0, 99))
     assert harness.decide() == ["+small"]
     assert harness.reserved() == ["large"]
 

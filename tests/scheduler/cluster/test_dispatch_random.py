@@ -18,6 +18,7 @@ from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.resources import Assignment, Demand
 from pai_scheduler.cluster.scheduler_state import SchedulerState
+from pai_scheduler.cluster.sort_key import SortKey
 from tests.scheduler.cluster import oracle
 from tests.scheduler.making import make_demand, make_node
 from tests.testbed.properties import examples
@@ -146,7 +147,7 @@ class RandomDispatch(RuleBasedStateMachine):
         job = Known(f"j{self.number}", user, cluster, gang, preemptible, self.number)
         self.waiting[job.id] = job
         self.dispatcher.state.wait(
-            job.id, user, cluster, gang, (-priority, self.number), preemptible=preemptible
+            job.id, user, cluster, gang, SortKey(-priority, 0, self.number), preemptible=preemptible
         )
         self.decide()
 
@@ -162,7 +163,7 @@ class RandomDispatch(RuleBasedStateMachine):
     @rule(data=st.data(), priority=st.integers(0, 100))
     def rank(self, data: st.DataObject, priority: int) -> None:
         job = self.waiting[data.draw(st.sampled_from(sorted(self.waiting)))]
-        self.dispatcher.state.rerank(job.id, (-priority, job.order))
+        self.dispatcher.state.resort(job.id, SortKey(-priority, 0, job.order))
         self.decide()
 
     @precondition(lambda self: self.holding)
@@ -212,7 +213,7 @@ class RandomDispatch(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         """A new dispatcher is told what is known; what was kept for jobs is found again or not needed."""
-        ranks = {job_id: self.dispatcher.state.queue.rank(job_id) for job_id in self.waiting}
+        sort_keys = {job_id: self.dispatcher.state.queue.sort_key(job_id) for job_id in self.waiting}
         self.dispatcher = Dispatcher(SchedulerState(Cluster(self.nodes), self.clusters, LIMIT))
         for job in self.holding.values():
             tasks = {place: (job.gang[place], assignment) for place, assignment in job.tasks.items()}
@@ -228,7 +229,7 @@ class RandomDispatch(RuleBasedStateMachine):
             )
         for job in self.waiting.values():
             self.dispatcher.state.wait(
-                job.id, job.user, job.cluster, job.gang, ranks[job.id], preemptible=job.preemptible
+                job.id, job.user, job.cluster, job.gang, sort_keys[job.id], preemptible=job.preemptible
             )
         self.decide()
 
@@ -483,9 +484,11 @@ def test_a_large_gang_is_overtaken_a_bounded_number_of_times_however_many_small_
     times: dict[str, int] = {}
     for number, (cpus, time) in enumerate(small):
         if number == 4:
-            dispatcher.state.wait("gang", "alice", "x", gang, (0, number * 10))
+            dispatcher.state.wait("gang", "alice", "x", gang, SortKey(0, 0, number * 10))
         times[f"j{number}"] = time
-        dispatcher.state.wait(f"j{number}", "bob", "x", [make_demand(cpus=cpus)], (0, number * 10 + 1))
+        dispatcher.state.wait(
+            f"j{number}", "bob", "x", [make_demand(cpus=cpus)], SortKey(0, 0, number * 10 + 1)
+        )
         look()
         for job_id in list(running):
             running[job_id] -= 1

@@ -8,6 +8,7 @@ import pytest
 from pai_scheduler.cluster import start_estimate
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.resources import Demand
+from pai_scheduler.cluster.sort_key import SortKey
 from pai_scheduler.cluster.start_estimate import estimate_start, those_ahead
 from tests.scheduler.cluster.harness import Harness, gpu, gpu_node, on
 from tests.scheduler.making import make_demand
@@ -34,7 +35,7 @@ def estimated(
         user,
         vc,
         shape,
-        those_ahead(state, vc, (-priority, LAST)),
+        those_ahead(state, vc, SortKey(-priority, 0, LAST)),
         harness.now,
         (limits or {}).get,
     )
@@ -47,7 +48,7 @@ def estimated_of(harness: Harness, job_id: str, limits: Mapping[str, int] | None
     before = harness.scheduler_state()
     state = harness.state
     user, vc = state.whose(job_id)
-    shape, ahead = state.queue.shape(job_id), those_ahead(state, vc, state.queue.rank(job_id))
+    shape, ahead = state.queue.shape(job_id), those_ahead(state, vc, state.queue.sort_key(job_id))
     start = estimate_start(state, user, vc, shape, ahead, harness.now, (limits or {}).get, job_id)
     assert harness.scheduler_state() == before
     return None if start is None else start - harness.now

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pai_scheduler.cluster.feasibility import feasibility
 from pai_scheduler.cluster.node import Barring, Maintenance, Node, in_words
 from pai_scheduler.cluster.resources import Demand
+from pai_scheduler.cluster.sort_key import SortKey
 from pai_scheduler.cluster.start_estimate import estimate_start
 
 from .harness import Harness, gpu, gpu_node, on
@@ -18,8 +19,8 @@ def planned(node: Node, begin: int = HOUR, end: int = 2 * HOUR) -> Node:
     return replace(node, maintenance=(Maintenance("disks", (node.name,), begin, end, "disk", "root"),))
 
 
-def wait(harness: Harness, job_id: str, run_ms: int | None, *gang: Demand, rank: int = 0) -> list[str]:
-    harness.state.wait(job_id, "alice", "x", gang, (0, rank), run_ms=run_ms)
+def wait(harness: Harness, job_id: str, run_ms: int | None, *gang: Demand, submission: int = 0) -> list[str]:
+    harness.state.wait(job_id, "alice", "x", gang, SortKey(0, 0, submission), run_ms=run_ms)
     return harness.decide()
 
 
@@ -61,8 +62,8 @@ def test_a_job_starts_where_its_time_limit_ends_before_maintenance() -> None:
 
 def test_one_that_is_too_long_lets_shorter_ones_past_and_starts_when_maintenance_is_over() -> None:
     harness = Harness(planned(gpu_node("a", 2)))
-    wait(harness, "long", 2 * HOUR, gpu(1), rank=1)
-    wait(harness, "short", HOUR // 2, gpu(1), rank=2)
+    wait(harness, "long", 2 * HOUR, gpu(1), submission=1)
+    wait(harness, "short", HOUR // 2, gpu(1), submission=2)
     assert (len(harness.state.holdings), where(harness, "short")) == (1, ["a"])
     harness.state.set_nodes([gpu_node("a", 2)])
     harness.decide()

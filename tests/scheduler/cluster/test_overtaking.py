@@ -7,17 +7,18 @@ from hypothesis import strategies as st
 
 from pai_scheduler.cluster import queue_index
 from pai_scheduler.cluster.queue_index import NEVER, Head, Overtaking, StartedJob
+from pai_scheduler.cluster.sort_key import SortKey
 
 
 def head(order: int, *, vc: str = "x", priority: int = 0, within: bool = True) -> Head:
-    return Head(vc, ((-priority, order), f"j{order}"), within)
+    return Head(vc, (SortKey(-priority, 0, order), f"j{order}"), within)
 
 
 def start(order: int, *, vc: str = "x", priority: int = 0, within: bool = True) -> StartedJob:
-    return StartedJob(vc, (-priority, order), within)
+    return StartedJob(vc, SortKey(-priority, 0, order), within)
 
 
-def test_within_a_virtual_cluster_the_rank_counts_and_between_two_the_order_of_submission() -> None:
+def test_within_a_virtual_cluster_the_sort_key_counts_and_between_two_the_order_of_submission() -> None:
     assert head(1).is_overtaken_by(start(2))
     assert not head(2).is_overtaken_by(start(1))
     assert not head(1).is_overtaken_by(start(2, priority=5))

@@ -15,6 +15,7 @@ from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.cluster.resources import Demand
 from pai_scheduler.cluster.scheduler_state import SchedulerState
+from pai_scheduler.cluster.sort_key import SortKey
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.cluster.plain import PlainCluster, PlainDispatcher, PlainState
 from tests.scheduler.making import make_demand, make_node
@@ -138,8 +139,8 @@ class Workload:
             self.waiting.remove(job_id)
             self.tell("leave", job_id)
         elif what < 0.97 and self.waiting:
-            rank = chance.choice((0, -3)), chance.randint(1, self.came)
-            self.tell("rerank", chance.choice(sorted(self.waiting)), rank)
+            sort_key = SortKey(chance.choice((0, -3)), 0, chance.randint(1, self.came))
+            self.tell("resort", chance.choice(sorted(self.waiting)), sort_key)
         elif what < 0.975:
             self.tell("set_nodes", self.make_nodes())
         elif what < 0.98:
@@ -157,12 +158,14 @@ class Workload:
         self.came += 1
         job_id, user = f"j{self.came}", f"u{chance.randint(0, 2)}"
         cluster, gang = chance.choice(self.clusters).name, chance.choice(self.gangs)
-        rank = chance.choice(self.priorities), self.came
+        sort_key = SortKey(chance.choice(self.priorities), 0, self.came)
         preemptible = chance.random() >= self.must_not_be_preempted
         overtaken = chance.choice((0, 0, 0, 2))
         self.waiting.add(job_id)
         for one in self.both:
-            one.state.wait(job_id, user, cluster, gang, rank, preemptible=preemptible, overtaken=overtaken)
+            one.state.wait(
+                job_id, user, cluster, gang, sort_key, preemptible=preemptible, overtaken=overtaken
+            )
 
     def decide(self) -> tuple[object, object]:
         self.now += self.chance.choice((0, 1, 1, 1))

@@ -68,17 +68,17 @@ def test_where_nobody_has_used_anything_a_user_has_no_part_of_it() -> None:
 
 def test_who_gets_something_comes_behind_who_has_as_little_at_once() -> None:
     usage = UsageAccounting(FAIR)
-    assert usage.turn(ALICE, 0) == usage.turn(BOB, 0) == 0
+    assert usage.user_key(ALICE, 0) == usage.user_key(BOB, 0) == 0
     usage.took(ALICE, CORES_PER_GPU, 0)
-    assert usage.turn(ALICE, 0) > 0 == usage.turn(BOB, 0)
+    assert usage.user_key(ALICE, 0) > 0 == usage.user_key(BOB, 0)
 
 
 def test_only_who_has_or_had_something_is_looked_at_again_and_once_a_minute() -> None:
     usage = used((BOB, 1, 0, 1000))
     usage.took(ALICE, CORES_PER_GPU, 1000)
-    assert {who for who, _ in usage.turns(1000)} == {ALICE, BOB}
-    assert list(usage.turns(2000)) == []
-    assert [who for who, _ in usage.turns(60_000)] == [ALICE]
+    assert {who for who, _ in usage.user_keys(1000)} == {ALICE, BOB}
+    assert list(usage.user_keys(2000)) == []
+    assert [who for who, _ in usage.user_keys(60_000)] == [ALICE]
 
 
 TIMES = st.integers(0, 10 * HOUR)
@@ -97,10 +97,10 @@ def test_the_order_is_that_of_what_counts_and_stays_while_nothing_is_held(
 ) -> None:
     usage = used(*parts)
     end = max(part[3] for part in parts)
-    assert usage.turn(ALICE, end) == usage.turn(ALICE, end + later)
+    assert usage.user_key(ALICE, end) == usage.user_key(ALICE, end + later)
     more = usage.gpu_hours(ALICE, end) - usage.gpu_hours(BOB, end)
     if abs(more) > 0.001 * usage.gpu_hours(ALICE, end):
-        assert (usage.turn(ALICE, end) > usage.turn(BOB, end)) is (more > 0)
+        assert (usage.user_key(ALICE, end) > usage.user_key(BOB, end)) is (more > 0)
 
 
 @given(parts=PARTS, now=st.integers(0, 20 * HOUR))
@@ -123,7 +123,7 @@ def test_a_restart_finds_the_same_turns(parts: list[tuple[tuple[str, str], int, 
     for who, gpus in held.items():
         again.book(who, gpus * CORES_PER_GPU)
     again.begin(now)
-    assert [again.turn(who, now) for who in held] == [usage.turn(who, now) for who in held]
+    assert [again.user_key(who, now) for who in held] == [usage.user_key(who, now) for who in held]
 
 
 def test_where_users_share_no_longer_nothing_is_remembered() -> None:

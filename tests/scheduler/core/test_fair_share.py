@@ -174,7 +174,7 @@ def test_a_forecast_tells_the_place_by_what_its_user_has_used() -> None:
     places = {}
     for user in ("alice", "bob", "carol"):
         limits = world.forecast(user, make_spec(GPU)).limits
-        places[user] = limits.place if limits is not None else None
+        places[user] = limits.queue_position if limits is not None else None
     assert places == {"alice": 3, "bob": 2, "carol": 2}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining, VirtualCluster
-from pai_scheduler.cluster.queue_rank import level_of
+from pai_scheduler.cluster.sort_key import level_of
 from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.core.state_machine import CoreSettings
 from pai_scheduler.simulator.simulation import replay
@@ -90,7 +90,7 @@ def test_what_a_job_has_had_counts_after_a_restart() -> None:
     world.killed(*refs)
     world.restart()
     world.tick()
-    assert level_of(world.core.jobs["long"].turn or 0) == 1
+    assert level_of(world.core.jobs["long"].policy_key or 0) == 1
 
 
 def test_a_running_job_is_stopped_after_a_restart_too() -> None:
@@ -111,14 +111,14 @@ def test_who_has_waited_long_enough_comes_first_again() -> None:
     world.killed(*refs)
     had = world.core.jobs["long"].attained
     assert had >= 2 * HOUR * 8
-    assert level_of(world.core.jobs["long"].turn or 0) == 1
+    assert level_of(world.core.jobs["long"].policy_key or 0) == 1
     assert "who has had less comes first (level 2 of 3: 2.0 GPU hours so far)" in reason(world, "long")
     world.tick(5 * HOUR)
-    assert world.core.jobs["long"].turn == 0
+    assert world.core.jobs["long"].policy_key == 0
     assert world.core.jobs["long"].attained == had
     world.restart()
     world.tick()
-    assert world.core.jobs["long"].turn == 0
+    assert world.core.jobs["long"].policy_key == 0
     assert "(level 1 of 3: 2.0 GPU hours so far)" in reason(world, "long")
 
 

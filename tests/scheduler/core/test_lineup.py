@@ -54,9 +54,9 @@ def _state(core: Core, jobs: list[Job]) -> list[Any]:
     queue = core.queue
     return [
         [(cluster.name, list(queue.in_order(cluster.name))) for cluster in CLUSTERS],
-        [(queue.rank(job.id), queue.position(job.id), queue.overtaken(job.id)) for job in jobs],
+        [(queue.sort_key(job.id), queue.queue_position(job.id), queue.overtaken(job.id)) for job in jobs],
         [(queue.shape(job.id), queue.line(job.id).members, queue.line(job.id).user) for job in jobs],
-        [(core.state.whose(job.id), job.turn, job.sub_state) for job in jobs],
+        [(core.state.whose(job.id), job.policy_key, job.sub_state) for job in jobs],
     ]
 
 

@@ -491,7 +491,7 @@ def test_a_queued_job_is_in_line_again_after_a_restart() -> None:
     world.submit(id="one")
     world.submit(id="two")
     assert world.restart() == []
-    assert [world.core.queue.position(job) for job in ("one", "two")] == [1, 2]
+    assert [world.core.queue.queue_position(job) for job in ("one", "two")] == [1, 2]
     assert world.exited(task._replace(job_id="running")) == [
         ReleaseAttempt("running", 0),
         LaunchAttempt("one", 0),

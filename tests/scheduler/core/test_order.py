@@ -124,7 +124,7 @@ def test_a_job_that_does_not_wait_has_a_priority_for_later_but_no_place() -> Non
     world = line("a1")
     assert changed(world, "running", priority=7) == {"running"}
     assert changed(world, "running", place=1, owner_only=False) == set()
-    assert world.core.jobs["running"].rank[0] == -7
+    assert world.core.jobs["running"].sort_key.priority == -7
 
 
 def test_a_requeued_job_may_be_moved_before_one_that_was_put_first() -> None:
@@ -234,7 +234,7 @@ def test_a_forecast_tells_the_place_that_the_limit_gives() -> None:
     for limit in (60, 7200, 10**6):
         spec = make_spec(GPU, extras={"maxRunSeconds": limit})
         limits = world.forecast("bob", spec).limits
-        places[limit] = limits.place if limits is not None else None
+        places[limit] = limits.queue_position if limits is not None else None
     assert places == {60: 1, 7200: 2, 10**6: 3}
 
 

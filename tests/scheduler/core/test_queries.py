@@ -146,11 +146,11 @@ def test_a_job_is_told_beforehand_its_order_its_time_limit_and_what_is_left_of_a
     world.submit(make_role(gpus=3), id="waits")
     limits = world.forecast("alice", make_spec(make_role(gpus=1))).limits
     assert limits is not None
-    assert (limits.priority, limits.place, limits.run_seconds) == (50, 2, 60)
+    assert (limits.priority, limits.queue_position, limits.run_seconds) == (50, 2, 60)
     assert (limits.gpus_per_user, limits.gpus_held) == (3, 2)
     urgent = world.forecast("bert", make_spec(extras={"priority": 51, "maxRunSeconds": 90})).limits
     assert urgent is not None
-    assert (urgent.place, urgent.run_seconds, urgent.gpus_held) == (1, 90, 0)
+    assert (urgent.queue_position, urgent.run_seconds, urgent.gpus_held) == (1, 90, 0)
 
 
 def test_the_latest_time_at_which_a_job_fits_is_rounded_up_to_minutes() -> None:
@@ -212,8 +212,8 @@ def test_the_queue_shows_places_overtakings_and_for_whom_things_are_kept() -> No
     world.submit(make_role(gpus=2), id="urgent", extras={"priority": 60})
     jobs = world.core.jobs
     assert queued_jobs(world.core, "default") == [
-        QueuedJob(jobs["urgent"], 1, (jobs["urgent"].rank, "urgent"), 0, reserved=False),
-        QueuedJob(jobs["large"], 2, (jobs["large"].rank, "large"), 1, reserved=True),
+        QueuedJob(jobs["urgent"], 1, (jobs["urgent"].sort_key, "urgent"), 0, reserved=False),
+        QueuedJob(jobs["large"], 2, (jobs["large"].sort_key, "large"), 1, reserved=True),
     ]
     assert queued_jobs(world.core, "nowhere") == []
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.definition import LeastAttained, ShortestRemaining
-from pai_scheduler.cluster.queue_rank import level_of
+from pai_scheduler.cluster.sort_key import level_of
 from pai_scheduler.core.queue_policies import (
     GPU_HOUR,
     PROMOTED_RUN_MS,
@@ -17,7 +17,7 @@ from pai_scheduler.core.queue_policies import (
     changes_in,
     promoted,
     rate_of,
-    service_turn,
+    service_key,
     stops_below,
 )
 from tests.scheduler.core.world import World, make_node, make_role
@@ -46,41 +46,41 @@ def test_a_gpu_counts_for_eight_cores_and_each_task_for_itself() -> None:
 
 def test_levels_go_by_what_was_had_and_the_rest_by_what_is_needed() -> None:
     half = AttainedService(had=GPU_HOUR // 2, uncounted=0, needed=20 * GPU_HOUR, rate=8)
-    assert [level_of(service_turn(LEVELS, half._replace(had=had * GPU_HOUR))) for had in (0, 1, 9, 10)] == [
+    assert [level_of(service_key(LEVELS, half._replace(had=had * GPU_HOUR))) for had in (0, 1, 9, 10)] == [
         0,
         1,
         1,
         2,
     ]
-    assert service_turn(REMAINING, half) == 19.5 * GPU_HOUR
-    assert service_turn(REMAINING, half._replace(had=30 * GPU_HOUR)) == 0
+    assert service_key(REMAINING, half) == 19.5 * GPU_HOUR
+    assert service_key(REMAINING, half._replace(had=30 * GPU_HOUR)) == 0
 
 
 def test_a_job_of_many_gpus_goes_up_sooner_and_comes_later_within_its_level() -> None:
     one = AttainedService(had=0, uncounted=0, needed=20 * GPU_HOUR, rate=8)
     many = one._replace(rate=16 * 8)
-    assert service_turn(LEVELS, one) < service_turn(LEVELS, many)
-    assert level_of(service_turn(LEVELS, many)) == 0
+    assert service_key(LEVELS, one) < service_key(LEVELS, many)
+    assert level_of(service_key(LEVELS, many)) == 0
     assert changes_in(LEVELS, one) == HOUR
     assert changes_in(LEVELS, many) == HOUR // 16 // 4
     half = many._replace(had=GPU_HOUR // 4)
-    assert level_of(service_turn(LEVELS, half)) == 1
-    assert service_turn(LEVELS, one._replace(had=GPU_HOUR)) < service_turn(LEVELS, half)
+    assert level_of(service_key(LEVELS, half)) == 1
+    assert service_key(LEVELS, one._replace(had=GPU_HOUR)) < service_key(LEVELS, half)
 
 
 def test_within_a_level_a_job_is_stopped_for_one_of_half_its_gpus_and_for_none_of_as_many() -> None:
     many = AttainedService(had=0, uncounted=0, needed=20 * GPU_HOUR, rate=12 * 8)
     below = stops_below(LEVELS, many)
     assert below is not None
-    assert service_turn(LEVELS, many._replace(rate=6 * 8)) < below
-    assert service_turn(LEVELS, many._replace(rate=8 * 8)) >= below
-    assert service_turn(LEVELS, many._replace(rate=16 * 8)) >= below
+    assert service_key(LEVELS, many._replace(rate=6 * 8)) < below
+    assert service_key(LEVELS, many._replace(rate=8 * 8)) >= below
+    assert service_key(LEVELS, many._replace(rate=16 * 8)) >= below
 
 
 @given(SERVICES, SERVICES)
 def test_of_two_jobs_one_at_most_stops_the_other(one: AttainedService, other: AttainedService) -> None:
     stops = [
-        below is not None and service_turn(LEVELS, waits) < below
+        below is not None and service_key(LEVELS, waits) < below
         for waits, runs in ((one, other), (other, one))
         for below in [stops_below(LEVELS, runs)]
     ]
@@ -93,11 +93,11 @@ def test_who_waited_for_long_comes_first_until_it_has_had_an_hour_more(
 ) -> None:
     service = AttainedService(had=11 * GPU_HOUR, uncounted=0, needed=20 * GPU_HOUR, rate=8)
     first = service._replace(uncounted=promoted(service))
-    assert service_turn(policy, first) == 0
+    assert service_key(policy, first) == 0
     assert not stops_below(policy, first)
     assert changes_in(policy, first) == PROMOTED_RUN_MS
     later = service._replace(had=first.had + 8 * PROMOTED_RUN_MS)
-    assert service_turn(policy, first._replace(had=later.had)) == service_turn(policy, later) > 0
+    assert service_key(policy, first._replace(had=later.had)) == service_key(policy, later) > 0
 
 
 def test_who_is_nearly_done_is_stopped_for_nobody() -> None:

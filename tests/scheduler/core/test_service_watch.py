@@ -105,10 +105,10 @@ def test_who_has_waited_for_long_runs_for_an_hour_undisturbed() -> None:
     world.started(*world.refs("short"))
     world.submit(GPU, id="other", **asks(3))
     world.tick(5 * HOUR)
-    assert world.core.jobs["long"].turn == 0
+    assert world.core.jobs["long"].policy_key == 0
     world.restart()
     world.tick()
-    assert world.core.jobs["long"].turn == 0
+    assert world.core.jobs["long"].policy_key == 0
     for name in ("short", "other"):
         if name not in world.core.queue:
             world.killed(*world.refs(name))
@@ -203,7 +203,7 @@ def test_who_waits_is_promoted_in_turn_and_promoted_jobs_have_a_tenth_of_the_gpu
         if hour == restarts_at:
             world.restart()
         world.tick()
-        new = [name for name in order if world.core.jobs[name].turn == 0 and name not in promoted]
+        new = [name for name in order if world.core.jobs[name].policy_key == 0 and name not in promoted]
         promoted += new
         had = sum(waiting[int(name[1:])][0] * HOUR for name in promoted)
         # (the last of them need not have been paid for yet)
@@ -220,7 +220,7 @@ def test_of_jobs_that_all_waited_for_long_one_comes_first_and_the_next_after_a_p
     firsts = []
     for _ in range(30):
         world.tick(HOUR)
-        firsts.append([name for name in ("a", "b", "c") if world.core.jobs[name].turn == 0])
+        firsts.append([name for name in ("a", "b", "c") if world.core.jobs[name].policy_key == 0])
     # the one GPU is a promoted job's for one hour in ten
     assert firsts == [[]] * 4 + [["a"]] * 10 + [["a", "b"]] * 10 + [["a", "b", "c"]] * 6
 
@@ -232,7 +232,7 @@ def test_who_ended_or_ran_meanwhile_does_not_come_first() -> None:
         world.submit(GPU, id=name, **asks(20))
     world.stop("stopped")
     world.tick(5 * HOUR)
-    assert world.core.jobs["waits"].turn == 0
+    assert world.core.jobs["waits"].policy_key == 0
 
 
 def test_nothing_is_kept_for_a_job_that_was_overtaken_until_it_has_waited_for_long() -> None:
