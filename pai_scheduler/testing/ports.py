@@ -50,8 +50,12 @@ def _take(path: Path) -> IO[str] | None:
     """Lock a file; None where another process has it, or it is somebody else's."""
     try:
         lock = path.open("a")
+    except OSError:
+        return None
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
+        lock.close()
         return None
     return lock
 

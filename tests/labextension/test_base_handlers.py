@@ -15,12 +15,14 @@ from pai_labextension.lazy_routes import RouteSettings
 UNKNOWN = ["pai/terminals/alice/job/main-0", "pai/run-plan/more", "pai/kernels/a/b/c", "pai/service/nothing"]
 
 
-def addresses() -> list[str]:
+async def addresses() -> list[str]:
     """Return an address of each route, below the base URL, and some of none."""
     found = []
     for module, _ in _PARTS:
         settings = RouteSettings("http://127.0.0.1:9", "", "/", "/")
-        for pattern, *_ in import_module(module, "pai_labextension").make_part(settings).routes:
+        part = import_module(module, "pai_labextension").make_part(settings)
+        await part.close()
+        for pattern, *_ in part.routes:
             path = re.sub(r"\((?:\?:)?([^()]*)\)", _an_example, pattern).replace("?", "")
             assert re.fullmatch(pattern, path), pattern
             found.append(path.removeprefix("/"))
@@ -35,7 +37,7 @@ def _an_example(group: re.Match[str]) -> str:
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
 async def test_nobody_learns_without_a_login_what_is_at_an_address(make_jupyter, method: str) -> None:
     browser = await make_jupyter("http://127.0.0.1:9")
-    paths = addresses()
+    paths = await addresses()
     assert len(paths) >= 25
     async with httpx.AsyncClient(base_url=browser.base_url, trust_env=False) as stranger:
         for path in paths:

@@ -61,10 +61,13 @@ async def test_a_socket_that_is_not_ours_is_one_sentence_about_the_docker_group(
 async def test_a_daemon_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pai_scheduler.engine.docker.client.OPEN_SECONDS", 0.2)
     # (a writer that nobody holds closes its connection, from Python 3.13 on)
-    held: list[object] = []
-    silent = await asyncio.start_unix_server(lambda *streams: held.append(streams), tmp_path / "s")
+    held: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_unix_server(lambda _, writer: held.append(writer), tmp_path / "s")
     assert "no answer within 0.2 seconds" in await refusal(tmp_path, f"unix://{tmp_path}/s")
     silent.close()
+    for writer in held:
+        writer.close()
+        await writer.wait_closed()
 
 
 # a daemon of one's own, to be ended and started again
