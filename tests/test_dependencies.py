@@ -146,7 +146,7 @@ def test_the_image_of_the_agents_has_what_the_agent_imports() -> None:
     requirements = map(Requirement, Recipe(image="agent").requirements)
     brought = {canonicalize_name(one.name) for one in closure(requirements)}
     # (loaded when a job is read or found wrong, which no agent does)
-    unused = re.compile(r"pai_scheduler\.job\.schema(_errors|_match)? imports (fast)?jsonschema")
+    unused = re.compile(r"pai_scheduler\.job\.(schema(_errors)?|validation) imports (fast)?jsonschema")
     missing = not_among(reachable(["pai_scheduler.engine.agent"]), brought)
     assert [one for one in missing if not unused.fullmatch(one)] == []
 

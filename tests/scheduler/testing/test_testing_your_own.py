@@ -32,7 +32,7 @@ def run_pytest(folder: Path, *arguments: str) -> tuple[int, str]:
 
 def test_what_the_page_says_proves_an_engine_a_storage_and_a_client(folder: Path) -> None:
     # one test of a suite stands for all, which our own engines and storages pass
-    some = "exit_code_0_without_a_reason or after_a_restart_and_not_run_again or read_as_one or my_client"
+    some = "known_by_its_exit_code or told_and_not_run_again or read_as_one or my_client"
     status, said = run_pytest(folder, "-k", some)
     assert (status, re.findall(r"\d+ passed", said)) == (0, ["4 passed"]), said
 
