@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from types import CodeType, FunctionType
 
 import pytest
@@ -70,21 +69,25 @@ def test_no_test_without_the_mark_starts_a_daemon(request: pytest.FixtureRequest
         for item in unmarked
         for found in item._fixtureinfo.name2fixturedefs.values()
         for fixture in found
-        if fixture.func.__module__.startswith("tests.")
+        if isinstance(fixture.func, FunctionType) and fixture.func.__module__.startswith("tests.")
     }
     assert [fixture.__qualname__ for fixture in fixtures if makes_a_daemon(fixture)] == []
 
 
-@cache
 def makes_a_daemon(function: FunctionType) -> bool:
-    """Return whether a function makes something of a daemon's type, or calls one of its module that does."""
-    used = {name for code in _codes(function.__code__) for name in code.co_names}
-    called = (function.__globals__.get(name) for name in used - {function.__name__})
-    return any(map(DAEMON_TYPES.fullmatch, used)) or any(
-        makes_a_daemon(one)
-        for one in called
-        if isinstance(one, FunctionType) and one.__module__ == function.__module__
-    )
+    """Return whether a function makes what is of a daemon's type, or calls one of its module that does."""
+    seen, coming = {function}, [function]
+    while coming:
+        one = coming.pop()
+        used = {name for code in _codes(one.__code__) for name in code.co_names}
+        if any(map(DAEMON_TYPES.fullmatch, used)):
+            return True
+        named = (one.__globals__.get(name) for name in used)
+        own = (each for each in named if isinstance(each, FunctionType))
+        near = {each for each in own if each.__module__ == one.__module__}
+        coming += near - seen
+        seen |= near
+    return False
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
