@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import settings
 
 
-def examples(thorough: int) -> int:
-    """Return so many examples in `make test-all`; else a quarter of them, but 20 where there are as many.
+def examples(thorough: int, least: int = 20) -> int:
+    """Return so many examples in `make test-all`; else a quarter, but `least` where there are as many.
 
     A test that asks for no number has 100, or 25 (see the root conftest).
     """
-    return min(thorough, max(20, thorough * settings().max_examples // 100))
+    return min(thorough, max(least, thorough * settings().max_examples // 100))

@@ -14,6 +14,7 @@ from pai_scheduler.core.state_machine import CoreSettings
 from pai_scheduler.simulator.simulation import replay
 from tests.scheduler.making import make_node
 from tests.scheduler.simulator.traces import make_job
+from tests.testbed.properties import examples
 
 HOUR = 3_600_000
 GPUS, PROMOTE_HOURS = 4, 12
@@ -26,7 +27,7 @@ LONG = st.lists(st.tuples(st.integers(20, 60), st.sampled_from([1, 2, 4])), min_
 
 
 @pytest.mark.parametrize("cluster", POLICIES, ids=["leastAttained", "shortestRemaining"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10, least=3), deadline=None)
 @given(long=LONG, every_minutes=st.integers(10, 20))
 def test_no_wait_is_longer_than_the_promotions_before_it_take(
     cluster: VirtualCluster, long: list[tuple[int, int]], every_minutes: int
