@@ -5,11 +5,9 @@ real JupyterLab in a real browser.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-import os
 import re
-import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,15 +26,14 @@ from traitlets.config import Config
 
 from pai_scheduler.testing.ports import free_port
 from tests.testbed.browser import CHROMIUM_FLAGS
-from tests.testbed.warm import WarmProcess, WarmScheduler, run_jupyterlab
+from tests.testbed.fixtures import provide
+from tests.testbed.lab import SharedLab, shared_lab
+from tests.testbed.scheduler import RunningScheduler
 
 OWN_TOKEN = "the-users-own-token"
 BROWSER_TOKEN = "the-browsers-token"
 #: A Hub user's name in a base URL is encoded.
 BASE_URL = "/user/a%40b/"
-#: The job that the notebook server in the browser is.
-OWN_SERVER = "notebook_0a1b2c3d"
-LAB_TOKEN = "lab-token"
 #: What JupyterLab writes into the console of the browser where a plugin does not start.
 FAILED = "failed to activate"
 ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "labextension"
@@ -100,17 +97,22 @@ class _PlayedHandler(RequestHandler):
 
 
 @pytest.fixture
-def real_scheduler(tmp_path: Path) -> Iterator[WarmScheduler]:
-    """Run a scheduler of this test's own, which knows the token of the notebook server."""
-    folder = tmp_path / "scheduler"
-    folder.mkdir()
-    running = WarmScheduler(folder)
-    yield running
-    running.close()
+def real_scheduler(lab_server: SharedLab) -> Iterator[RunningScheduler]:
+    """Return the scheduler of the JupyterLab that several tests share; what is in it then is forgotten."""
+    yield lab_server.scheduler
+    lab_server.scheduler.clear()
+
+
+@pytest.fixture(scope="module")
+def played_port() -> int:
+    """Choose the port of the played scheduler; 0: any."""
+    return 0
 
 
 @pytest.fixture
-async def scheduler(request: pytest.FixtureRequest) -> AsyncIterator[Scheduler | WarmScheduler]:
+async def scheduler(
+    request: pytest.FixtureRequest, played_port: int
+) -> AsyncIterator[Scheduler | RunningScheduler]:
     """Play a scheduler; a test that is marked `real_scheduler` asks a real one."""
     if request.node.get_closest_marker("real_scheduler"):
         yield request.getfixturevalue("real_scheduler")
@@ -122,7 +124,7 @@ async def scheduler(request: pytest.FixtureRequest) -> AsyncIterator[Scheduler |
         for path in (r"api/v1/(.*)", r"(webhdfs)/v1/.*")
     ]
     server = HTTPServer(Application(routes))
-    sockets = bind_sockets(0, "127.0.0.1")
+    sockets = bind_sockets(played_port, "127.0.0.1")
     server.add_sockets(sockets)
     played.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}/services/pai"
     yield played
@@ -198,13 +200,33 @@ def lab_translations() -> dict[str, Any]:
     return translations
 
 
-def needed(found: str | None, name: str) -> str:
-    """Skip by name what this machine lacks; with CI=true that is a failure."""
-    if found is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{name} is missing")
-        pytest.skip(f"{name} is missing")
-    return found
+@pytest.fixture(scope="session")
+def lab_ports() -> tuple[int, int]:
+    """Choose where JupyterLab is for all files and for one: the browser knows its scripts by the address."""
+    return free_port(), free_port()
+
+
+@pytest.fixture(scope="session")
+def lab_server(lab_ports: tuple[int, int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedLab]:
+    """Run a JupyterLab of alice's with a scheduler; a file that needs another has one of its own."""
+    with contextlib.ExitStack() as stack:
+        folder = tmp_path_factory.mktemp("lab")
+        yield provide(lambda: stack.enter_context(shared_lab(folder, lab_ports[0])))
+
+
+StartLab = Callable[..., SharedLab]
+
+
+@pytest.fixture(scope="module")
+def start_lab(lab_ports: tuple[int, int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartLab]:
+    """Start a JupyterLab for the tests of a file, as `shared_lab` does."""
+    with contextlib.ExitStack() as stack:
+
+        def start(**options: Any) -> SharedLab:
+            folder = tmp_path_factory.mktemp("lab")
+            return provide(lambda: stack.enter_context(shared_lab(folder, lab_ports[1], **options)))
+
+        yield start
 
 
 @pytest.fixture
@@ -214,64 +236,19 @@ def locale() -> str:
 
 
 @pytest.fixture
-def token(request: pytest.FixtureRequest) -> str:
-    """What the notebook server tells the scheduler."""
-    return "token-of-alice" if request.node.get_closest_marker("real_scheduler") else OWN_TOKEN
+def home(lab: str, lab_server: SharedLab) -> Path:
+    """Return the folder that JupyterLab's file browser shows."""
+    del lab  # it empties the folder in the end
+    return lab_server.home
 
 
 @pytest.fixture
-async def lab(tmp_path, scheduler, locale, token) -> AsyncIterator[str]:
-    """JupyterLab as a person starts it; gives its address."""
-    installed = Path(sys.prefix) / "share/jupyter/labextensions/pai-labextension/package.json"
-    needed(
-        str(installed) if installed.exists() else None, "the built front end (`make` builds and installs it)"
-    )
-    settings = tmp_path / "settings" / "@jupyterlab" / "translation-extension" / "plugin.jupyterlab-settings"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps({"locale": locale}))
-    port = free_port()
-    home = tmp_path / "home"
-    home.mkdir(exist_ok=True)
-    environment = {
-        **os.environ,
-        "HOME": str(home),
-        "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
-        "JUPYTER_DATA_DIR": str(tmp_path / "data"),
-        "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
-        # (kernels know the language by it)
-        "JUPYTERLAB_SETTINGS_DIR": str(tmp_path / "settings"),
-        "PAI_API_URL": scheduler.url,
-        "PAI_TOKEN": token,
-        "PAI_JOB_NAME": OWN_SERVER,
-    }
-    arguments = [
-        *("--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={home}"),
-        *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={LAB_TOKEN}"),
-        "--LabApp.news_url=None",
-        # (their defaults are what the environment said when the program was loaded)
-        f"--LabApp.user_settings_dir={tmp_path / 'settings'}",
-        f"--LabApp.workspaces_dir={tmp_path / 'workspaces'}",
-    ]
-    process = WarmProcess(run_jupyterlab, arguments, environment, tmp_path / "lab.log")
-    try:
-        await answers(f"http://127.0.0.1:{port}/api", process)
-        yield f"http://127.0.0.1:{port}/lab?token={LAB_TOKEN}"
-    finally:
-        process.send_signal(signal.SIGTERM)
-        await asyncio.to_thread(process.wait, 60)
-
-
-async def answers(url: str, process: WarmProcess) -> None:
-    async with httpx.AsyncClient(trust_env=False) as client:
-        for _ in range(600):
-            assert process.poll() is None, "JupyterLab ended at once; see lab.log"
-            try:
-                if (await client.get(url)).is_success:
-                    return
-            except httpx.TransportError:
-                pass
-            await asyncio.sleep(0.1)
-    raise AssertionError("JupyterLab does not answer after a minute")
+def lab(lab_server: SharedLab, scheduler: Scheduler | RunningScheduler, locale: str) -> Iterator[str]:
+    """JupyterLab as a person finds it at first; gives its address."""
+    del scheduler  # the kernels and terminals in its jobs end first
+    lab_server.choose("translation-extension:plugin", locale=locale)
+    yield lab_server.address
+    lab_server.clear()
 
 
 def no_theme(page: Page) -> Locator:
@@ -283,26 +260,46 @@ async def press_ok(dialog: Locator) -> None:
     await dialog.get_by_role("button").first.click()
 
 
+@pytest.fixture(scope="session")
+def browser_profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where browsers, one after the other, keep the scripts that they have loaded and compiled."""
+    return tmp_path_factory.mktemp("browser")
+
+
 @pytest.fixture
-async def page(lab: str, chromium: str, request) -> AsyncIterator[Page]:
+async def page(
+    lab: str, chromium: str, browser_profile: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[Page]:
     """The browser's page, with JupyterLab in it; what it showed last is kept as a picture."""
     ARTEFACTS.mkdir(parents=True, exist_ok=True)
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        # in another zone than the kernels
-        page = await browser.new_page(viewport={"width": 1280, "height": 800}, timezone_id="Asia/Tokyo")
+        context = await playwright.chromium.launch_persistent_context(
+            browser_profile,
+            executable_path=chromium,
+            args=CHROMIUM_FLAGS,
+            viewport={"width": 1280, "height": 800},
+            # another one than the kernels'
+            timezone_id="Asia/Tokyo",
+        )
+        (page,) = context.pages
+        # what a page before has kept
+        await context.clear_cookies()
+        session = await context.new_cdp_session(page)
+        origin = lab.partition("/lab?")[0]
+        await session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
         page.set_default_timeout(60_000)
         expect.set_options(timeout=60_000)
         await page.add_locator_handler(no_theme(page), press_ok)
         broken: list[str] = []
         page.on("console", lambda said: broken.append(said.text) if FAILED in said.text else None)
-        await page.goto(lab)
+        # (and may have written down at last of what was open)
+        await page.goto(f"{lab}&reset")
         await expect(page.locator(".jp-Launcher")).to_be_visible()
         assert broken == []
         yield page
         name = re.sub(r"\W+", "-", request.node.name).strip("-")
         await page.screenshot(path=ARTEFACTS / f"{name}.png")
-        await browser.close()
+        await context.close()
 
 
 def job_rows(page: Page) -> Locator:
@@ -310,11 +307,12 @@ def job_rows(page: Page) -> Locator:
     return page.get_by_role("grid", name=re.compile("^(My jobs|我的作业)$")).get_by_role("row")
 
 
-async def serious(page: Page, selector: str) -> list[str]:
-    """Return what axe finds serious in the parts of the page that a selector of CSS finds."""
+async def serious(page: Page, selector: str, *rules: str) -> list[str]:
+    """Return what axe finds serious, by these or all rules, in what a selector of CSS finds in the page."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = await page.evaluate("selector => axe.run(selector)", selector)
+    options = {"runOnly": rules} if rules else {}
+    found = await page.evaluate("([selector, options]) => axe.run(selector, options)", [selector, options])
     return [
         f"{one['id']}: {node['html']}"
         for one in found["violations"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncssh
@@ -15,13 +14,13 @@ from playwright.async_api import Locator, Page, Position, WebSocketRoute, expect
 from playwright.async_api import TimeoutError as TookTooLong
 
 from pai_scheduler.client.rest import Client
-from tests.labextension.conftest import ARTEFACTS, choose_in_menu, job_rows
+from tests.labextension.conftest import ARTEFACTS, StartLab, choose_in_menu, job_rows
+from tests.testbed.lab import SharedLab
 from tests.testbed.machine import apt_install
 from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
 
-# before JupyterLab starts
-pytestmark = pytest.mark.usefixtures("terminal_settings")
+# the settings before the page
+pytestmark = [pytest.mark.real_scheduler, pytest.mark.usefixtures("terminal_settings")]
 
 #: Serves the task's folder, with one file in it, at its port “web”.
 WEB = (
@@ -30,27 +29,17 @@ WEB = (
 )
 
 
-@pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
-    """Run a scheduler with an SSH gateway, in place of the played one."""
-    folder = tmp_path / "scheduler"
-    folder.mkdir()
-    running = WarmScheduler(folder, ssh=True)
-    yield running
-    running.close()
+@pytest.fixture(scope="module")
+def lab_server(start_lab: StartLab) -> SharedLab:
+    """Run a JupyterLab with a scheduler that has an SSH gateway."""
+    return start_lab(ssh=True)
 
 
 @pytest.fixture
-def token() -> str:
-    return "token-of-alice"
-
-
-@pytest.fixture
-def terminal_settings(tmp_path: Path) -> None:
+def terminal_settings(lab: str, lab_server: SharedLab) -> None:
     """Have terminals tell screen readers, and us, what they show: ours follow JupyterLab's settings."""
-    file = tmp_path / "settings" / "@jupyterlab" / "terminal-extension" / "plugin.jupyterlab-settings"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"screenReaderMode": True}))
+    del lab  # it forgets them in the end
+    lab_server.choose("terminal-extension:plugin", screenReaderMode=True)
 
 
 @pytest.fixture
@@ -221,14 +210,15 @@ async def test_the_end_of_a_shell_is_said_and_another_one_offered(page: Page, al
 
 
 async def test_a_closed_terminal_is_found_among_what_runs(page: Page, alice: Client) -> None:
-    await run_job(alice, "train")
+    # (of a name of its own: JupyterLab counts the terminals of each)
+    await run_job(alice, "kept")
     await command(page, "Open a terminal in a PAI task")
     await opened(page)
     await typed(page, "kept=still-here")
-    await page.get_by_role("tab", name="main-0 · train").locator(".jp-icon-hover").click()
-    await expect(page.get_by_role("tab", name="main-0 · train")).to_have_count(0)
+    await page.get_by_role("tab", name="main-0 · kept").locator(".jp-icon-hover").click()
+    await expect(page.get_by_role("tab", name="main-0 · kept")).to_have_count(0)
     await page.get_by_role("tab", name="Running Terminals and Kernels").click()
-    await page.get_by_text("main-0 · train (terminal 1)").click()
+    await page.get_by_text("main-0 · kept (terminal 1)").click()
     await opened(page)
     await typed(page, "echo after=$kept.")
     await says(page, "after=still-here.")

@@ -1,10 +1,11 @@
-"""Everything of ours in JupyterLab, as axe sees it: light and dark, wide and narrow, in both languages."""
+"""Everything of ours in JupyterLab, as axe sees it: dark and light, wide and narrow, in Chinese.
+
+The tests of the editor and of the side bar have axe look at them in English.
+"""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 from playwright.async_api import Page, expect
 
 from pai_scheduler.client.rest import Client
-from tests.labextension.conftest import ARTEFACTS, job_rows, serious
+from tests.labextension.conftest import ARTEFACTS, StartLab, job_rows, serious
+from tests.testbed.lab import SharedLab
 from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+
+pytestmark = pytest.mark.real_scheduler
 
 CLUSTER = """
 nodes:
@@ -23,37 +26,28 @@ nodes:
 """
 #: Coloured lines: what is said in colours has to be read, too.
 COLOURS = r"for c in 31 32 34 36; do printf '\033[%smcolour %s\033[0m\n' $c $c; done; sleep 3600"
-RUN = {"en": "Run as a PAI job", "zh_CN": "作为 PAI 作业运行"}
+DARK, LIGHT = "JupyterLab Dark", "JupyterLab Light"
+
+
+@pytest.fixture(scope="module")
+def lab_server(start_lab: StartLab) -> SharedLab:
+    """Run a JupyterLab with an SSH gateway and declared GPUs, whose commands the page may call."""
+    return start_lab(cluster=CLUSTER, ssh=True, config={"LabApp": {"expose_app_in_browser": True}})
 
 
 @pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
-    """Run a scheduler with an SSH gateway and declared GPUs, in place of the played one."""
-    folder = tmp_path / "scheduler"
-    folder.mkdir()
-    running = WarmScheduler(folder, cluster=CLUSTER, ssh=True)
-    yield running
-    running.close()
+def locale() -> str:
+    return "zh_CN"
 
 
 @pytest.fixture
-def token() -> str:
-    return "token-of-alice"
-
-
-@pytest.fixture
-def theme(tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """Choose a theme, and put a notebook where the file browser shows it."""
-    chosen = str(request.param)
-    extension = tmp_path / "settings" / "@jupyterlab" / "apputils-extension"
-    extension.mkdir(parents=True)
-    (extension / "themes.jupyterlab-settings").write_text(json.dumps({"theme": f"JupyterLab {chosen}"}))
+def lab_folder(lab_server: SharedLab, home: Path) -> Path:
+    """Put a notebook where the file browser shows it; JupyterLab is dark."""
+    lab_server.choose("apputils-extension:themes", theme=DARK)
     notebook = nbformat.v4.new_notebook()
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    home = tmp_path / "home"
-    home.mkdir()
     nbformat.write(notebook, home / "train.ipynb")
-    return chosen
+    return home
 
 
 def role(name: str, command: str, **fields: Any) -> dict[str, Any]:
@@ -77,26 +71,34 @@ async def submit_jobs(url: str) -> None:
 
 
 class Looker:
-    """Looks at parts of the page in a wide and in a narrow window."""
+    """Looks at parts of the page: dark in a narrow and in a wide window; then at the colours when light."""
 
-    def __init__(self, page: Page, name: str) -> None:
-        self.page, self.name = page, name
+    def __init__(self, page: Page) -> None:
+        self.page = page
         self.found: list[str] = []
 
     async def look(self, part: str, selector: str) -> None:
         for width in (600, 1280):
             await self.page.set_viewport_size({"width": width, "height": 800})
-            self.found += [f"{part}, {width}: {fault}" for fault in await serious(self.page, selector)]
-            await self.page.screenshot(path=ARTEFACTS / f"axe-{self.name}-{part}-{width}.png")
+            await self._note(f"{part}-{width}", await serious(self.page, selector))
+        await self._choose(LIGHT)
+        await self._note(f"{part}-light", await serious(self.page, selector, "color-contrast"))
+        await self._choose(DARK)
+
+    async def _note(self, what: str, faults: list[str]) -> None:
+        self.found += [f"{what}: {fault}" for fault in faults]
+        await self.page.screenshot(path=ARTEFACTS / f"axe-{what}.png")
+
+    async def _choose(self, theme: str) -> None:
+        change = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
+        await self.page.evaluate(change, theme)
+        await expect(self.page.locator(f"body[data-jp-theme-name='{theme}']")).to_be_attached()
 
 
-@pytest.mark.usefixtures("theme")  # before JupyterLab starts
-@pytest.mark.parametrize(("locale", "theme"), [("en", "Light"), ("zh_CN", "Dark")], indirect=["theme"])
-async def test_nothing_of_ours_keeps_somebody_from_using_it(
-    page: Page, scheduler: RunningScheduler, locale: str, theme: str
-) -> None:
+@pytest.mark.usefixtures("lab_folder")  # before the page
+async def test_nothing_of_ours_keeps_somebody_from_using_it(page: Page, scheduler: RunningScheduler) -> None:
     await submit_jobs(scheduler.url)
-    looker = Looker(page, f"{locale}-{theme}")
+    looker = Looker(page)
     await page.locator(".jp-LauncherCard", has_text="PAI").first.click()
     editor = page.locator(".pai-JobEditor")
     await expect(editor.locator(".pai-JobForm form")).to_be_visible()
@@ -140,7 +142,7 @@ async def test_nothing_of_ours_keeps_somebody_from_using_it(
 
     await page.locator(".lm-TabBar-tab[data-id=filebrowser]").click()
     await page.locator(".jp-DirListing-item", has_text="train.ipynb").click(button="right")
-    await page.get_by_role("menuitem", name=RUN[locale]).click()
+    await page.get_by_role("menuitem", name="作为 PAI 作业运行").click()
     await expect(dialog.locator(".pai-Run-fields")).to_be_visible()
     await looker.look("run", ".jp-Dialog")
     assert looker.found == []

@@ -27,10 +27,8 @@ COMMENTED = """{
 
 
 @pytest.fixture
-def lab_folder(tmp_path: Path) -> Path:
+def lab_folder(home: Path) -> Path:
     """What the file browser shows, with a job file in it."""
-    home = tmp_path / "home"
-    home.mkdir()
     (home / "greeter.pai.json").write_text(COMMENTED)
     return home
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import httpx
 import pytest
 from playwright.async_api import expect
 
-from tests.labextension.conftest import ARTEFACTS, LAB_TOKEN, OWN_SERVER, choose_in_menu, job_rows
+from pai_scheduler.testing.ports import free_port
+from tests.labextension.conftest import ARTEFACTS, OWN_TOKEN, choose_in_menu, job_rows
+from tests.testbed.fixtures import provide
+from tests.testbed.lab import LAB_TOKEN, OWN_SERVER, RunningLab
 
 #: Whether each line of an element's text is what one sees there, from its first to its last letter.
 NOTHING_COVERS = """element => {
@@ -26,6 +30,21 @@ NOTHING_COVERS = """element => {
     )
   );
 }"""
+
+
+@pytest.fixture(scope="module")
+def played_port() -> int:
+    """Have JupyterLab find the played scheduler of each test at one port."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def lab_server(lab_ports, played_port, tmp_path_factory) -> Iterator[RunningLab]:
+    """Run a JupyterLab that asks a played scheduler."""
+    environ = {"PAI_API_URL": f"http://127.0.0.1:{played_port}/services/pai", "PAI_TOKEN": OWN_TOKEN}
+    running = provide(lambda: RunningLab(tmp_path_factory.mktemp("lab"), lab_ports[1], environ))
+    yield running
+    running.close()
 
 
 @pytest.fixture
@@ -208,14 +227,16 @@ def profile_without_pai(request, tmp_path, monkeypatch) -> Path:
     return noted
 
 
-async def test_a_terminal_finds_the_programs_that_the_server_finds(profile_without_pai, lab):
-    api = lab.partition("/lab")[0] + "/api/terminals"
-    async with httpx.AsyncClient(trust_env=False, headers={"Authorization": f"token {LAB_TOKEN}"}) as client:
-        (await client.post(api)).raise_for_status()
-    for _ in range(100):
-        if profile_without_pai.exists():
-            break
-        await asyncio.sleep(0.1)
+async def test_a_terminal_finds_the_programs_that_the_server_finds(profile_without_pai, tmp_path):
+    with contextlib.closing(RunningLab(tmp_path, free_port(), {})) as lab:
+        api = lab.address.partition("/lab")[0] + "/api/terminals"
+        token = {"Authorization": f"token {LAB_TOKEN}"}
+        async with httpx.AsyncClient(trust_env=False, headers=token) as client:
+            (await client.post(api)).raise_for_status()
+        for _ in range(100):
+            if profile_without_pai.exists():
+                break
+            await asyncio.sleep(0.1)
     assert profile_without_pai.read_text().endswith("/programs/found-by-path\n")
 
 

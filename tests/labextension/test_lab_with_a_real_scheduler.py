@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import pytest
 from playwright.async_api import Page, expect
 
 from pai_scheduler.client.rest import Client
-from tests.labextension.conftest import ARTEFACTS, job_rows
+from tests.labextension.conftest import ARTEFACTS, StartLab, job_rows
 from tests.testbed import cells
+from tests.testbed.lab import SharedLab
 from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+
+pytestmark = pytest.mark.real_scheduler
 
 CLUSTER = """
 nodes:
@@ -26,19 +27,10 @@ BUSY = (
 )
 
 
-@pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
-    """Run a scheduler that knows the token of the notebook server; in place of the played one."""
-    folder = tmp_path / "scheduler"
-    folder.mkdir()
-    running = WarmScheduler(folder, cluster=CLUSTER)
-    yield running
-    running.close()
-
-
-@pytest.fixture
-def token() -> str:
-    return "token-of-alice"
+@pytest.fixture(scope="module")
+def lab_server(start_lab: StartLab) -> SharedLab:
+    """Run a JupyterLab with these GPUs."""
+    return start_lab(cluster=CLUSTER)
 
 
 async def gpu_job(client: Client, name: str, command: str = "sleep 3600", **extras: object) -> None:

@@ -11,6 +11,8 @@ from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
+pytestmark = pytest.mark.real_scheduler
+
 COMMAND = "Notifications of the browser when jobs end"
 #: Hides the page as another tab before it would, and notes what the browser is given to show.
 HIDE = """() => {
@@ -28,17 +30,6 @@ SHOW = """() => {
   delete document.visibilityState;
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
-
-
-@pytest.fixture
-def scheduler(real_scheduler: RunningScheduler) -> RunningScheduler:
-    """Ask a scheduler itself, in place of the played one."""
-    return real_scheduler
-
-
-@pytest.fixture
-def token() -> str:
-    return "token-of-alice"
 
 
 async def open_settings(page: Page, title: str) -> None:

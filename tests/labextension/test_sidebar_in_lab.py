@@ -4,40 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from playwright.async_api import Page, Request, expect
 
 from pai_scheduler.client.rest import Client
-from tests.labextension.conftest import ARTEFACTS, choose_in_menu, job_rows, serious
+from tests.labextension.conftest import ARTEFACTS, StartLab, choose_in_menu, job_rows, serious
+from tests.testbed.lab import SharedLab
 from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+
+pytestmark = pytest.mark.real_scheduler
 
 CLUSTER = """
 nodes:
   - {name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 2}}
 virtualClusters:
-  default: {capacity: 100, fairShare: {halfLifeHours: 168}}
-  vision: {capacity: 0, maxCapacity: 100}
+  default: {capacity: 100}
+  # of which nobody has used anything
+  vision: {capacity: 0, maxCapacity: 100, fairShare: {halfLifeHours: 168}}
 """
 
 
-@pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
-    """Run a scheduler that knows the token of the notebook server; in place of the played one."""
-    folder = tmp_path / "scheduler"
-    folder.mkdir()
-    running = WarmScheduler(folder, cluster=CLUSTER)
-    yield running
-    running.close()
-
-
-@pytest.fixture
-def token() -> str:
-    return "token-of-alice"
+@pytest.fixture(scope="module")
+def lab_server(start_lab: StartLab) -> SharedLab:
+    """Run a JupyterLab with these GPUs."""
+    return start_lab(cluster=CLUSTER)
 
 
 async def test_jobs_are_found_chosen_and_ended_many_at_once_by_mouse_and_keyboard(
@@ -139,7 +131,7 @@ async def test_the_cluster_is_shown_with_who_comes_first_and_when_machines_are_d
         re.compile("ready; maintenance from Dec 1, 2040, .*disks are replaced")
     )
     fair, plain = (
-        sidebar.locator(".pai-VirtualCluster").filter(has_text=name) for name in ("default", "vision")
+        sidebar.locator(".pai-VirtualCluster").filter(has_text=name) for name in ("vision", "default")
     )
     await expect(plain).not_to_contain_text("used less")
     await expect(fair).to_contain_text(

@@ -16,10 +16,8 @@ pytestmark = pytest.mark.real_scheduler
 
 
 @pytest.fixture
-def lab_folder(tmp_path: Path) -> Path:
+def lab_folder(home: Path) -> Path:
     """What the file browser shows, with a job in it."""
-    home = tmp_path / "home"
-    home.mkdir()
     (home / "train.py").write_text("print(1)\n")
     (home / "params.yaml").write_text("rate: 0.1\n")
     (home / "couplet.pai.json").write_text(json.dumps(hello_job("couplet", "sleep 3600")))

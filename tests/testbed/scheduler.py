@@ -21,7 +21,7 @@ from urllib.parse import quote
 import httpx
 
 PROGRAM = Path(sys.executable).parent / "pai-scheduler"
-TOKENS = {
+TOKENS: dict[str, dict[str, Any]] = {
     "token-of-alice": {"name": "alice", "admin": False, "groups": ["vision"]},
     "token-of-bob": {"name": "bob"},
     "token-of-root": {"name": "root", "admin": True},
@@ -160,24 +160,62 @@ class RunningScheduler:
             self._stop_jobs()
         self.terminate()
 
+    def clear(self) -> None:
+        """Forget jobs, schedules, keys, maintenance and files, which a test has left to the next one."""
+        if self.process.poll() is not None:
+            self.start()
+        with self._root() as root:
+            for one in root.get("/maintenance").json():
+                root.delete(f"/maintenance/{one['name']}")
+            for person in TOKENS.values():
+                user = f"/user/{quote(str(person['name']), safe='')}"
+                for schedule in root.get(f"{user}/schedules").json():
+                    root.delete(f"{user}/schedules/{schedule['name']}")
+                for key in root.get(f"{user}/ssh-keys").json():
+                    root.delete(f"{user}/ssh-keys/{quote(key['fingerprint'], safe='')}")
+            for _ in range(600):
+                left = root.get("/jobs").json()
+                if not left:
+                    break
+                for job in left:
+                    root.delete(_path(job))
+                time.sleep(0.05)
+            else:
+                raise RuntimeError(f"these jobs stay: {left}")
+        # (a hidden folder is the scheduler's own; it makes a person's folder only once)
+        for entry in self.data_dir.glob("storage/[!.]*/*"):
+            remove(entry)
+
     def _stop_jobs(self) -> None:
-        headers = {"Authorization": "Bearer token-of-root"}
-        with httpx.Client(
-            base_url=f"{self.url}/api/v1", headers=headers, trust_env=False, timeout=30
-        ) as root:
+        with self._root() as root:
             for _ in range(300):
                 alive = [job for job in root.get("/jobs").json() if job["subState"] != "ENDED"]
                 if not alive:
                     return
                 for job in alive:
-                    path = f"/user/{quote(job['username'], safe='')}/jobs/{job['name']}/executionType"
-                    root.put(path, json={"value": "STOP"})
+                    root.put(f"{_path(job)}/executionType", json={"value": "STOP"})
                 time.sleep(0.1)
         raise RuntimeError(f"these jobs do not end: {alive}")
+
+    def _root(self) -> httpx.Client:
+        headers = {"Authorization": "Bearer token-of-root"}
+        return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, trust_env=False, timeout=30)
+
+
+def _path(job: dict[str, Any]) -> str:
+    return f"/user/{quote(job['username'], safe='')}/jobs/{job['name']}"
 
 
 #: `own_scheduler` or `module_scheduler`: takes what RunningScheduler takes, the folder excepted
 StartScheduler = Callable[..., RunningScheduler]
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 @cache

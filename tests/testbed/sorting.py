@@ -18,7 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 #: Fixtures that start a daemon or a browser, or install us anew; and so do all that give one of these types.
 DAEMONS = frozenset({"docker_host", "hdfs", "postgres", "chromium", "light"})
 DAEMON_TYPES = re.compile(
-    r"\b(Chaos|Daemon|Gate|Hdfs|House|Hub|Installation|Postgres|Prometheus|RunningHub|RunningScheduler|RunningSshd|StartScheduler|Swarm|TaskServer|WarmScheduler)\b"
+    r"\b(Chaos|Daemon|Gate|Hdfs|House|Hub|Installation|Postgres|Prometheus|RunningHub|RunningLab|RunningScheduler|RunningSshd|SharedLab|StartScheduler|Swarm|TaskServer|WarmScheduler)\b"
 )
 #: Parts that take long to start, or that tests stop and start: the tests with one are one worker's.
 ONE_OF_A_KIND = ("hdfs", "postgres", "house", "boxes", "three_nodes")

@@ -6,23 +6,21 @@ import pytest
 from playwright.async_api import Page, expect
 
 from pai_scheduler.client.rest import Client
-from tests.labextension.conftest import ARTEFACTS
+from tests.labextension.conftest import ARTEFACTS, StartLab
 from tests.labextension.kernels.conftest import stop_all
 from tests.testbed import cells
+from tests.testbed.lab import SharedLab
 from tests.testbed.warm import WarmScheduler
+
+pytestmark = pytest.mark.real_scheduler
 
 CARD = "Python 3 on 1 × P100 (simulated)"
 
 
-@pytest.fixture
-def scheduler(gpu_lab: WarmScheduler) -> WarmScheduler:
-    """In place of the played one."""
-    return gpu_lab
-
-
-@pytest.fixture
-def token() -> str:
-    return "token-of-alice"
+@pytest.fixture(scope="module")
+def lab_server(start_lab: StartLab, gpu_lab: WarmScheduler) -> SharedLab:
+    """Run a JupyterLab that asks the scheduler of all kernels' tests."""
+    return start_lab(scheduler=gpu_lab)
 
 
 async def test_a_notebook_on_a_gpu_waits_for_it_runs_and_is_told_why_it_ended(

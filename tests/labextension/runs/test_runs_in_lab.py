@@ -18,10 +18,8 @@ pytestmark = pytest.mark.real_scheduler
 
 
 @pytest.fixture
-def lab_folder(tmp_path: Path) -> Path:
+def lab_folder(home: Path) -> Path:
     """What the file browser shows: a notebook with parameters, a script, and what does not run."""
-    home = tmp_path / "home"
-    home.mkdir()
     (home / "model.py").write_text("def double(number):\n    return 2 * number\n")
     (home / "go.sh").write_text("echo hello\n")
     (home / "notes.md").write_text("no code")

@@ -9,7 +9,8 @@ import pytest
 from playwright.async_api import Page, expect
 
 from pai_scheduler.client.storage.client import FilesClient
-from tests.labextension.conftest import ARTEFACTS, LAB_TOKEN
+from tests.labextension.conftest import ARTEFACTS
+from tests.testbed.lab import LAB_TOKEN
 from tests.testbed.scheduler import RunningScheduler
 
 pytestmark = pytest.mark.real_scheduler
@@ -37,13 +38,13 @@ async def open_explorer(page: Page, lab: str, home: Path) -> None:
 
 
 async def test_a_person_goes_in_downloads_and_is_led_to_the_storages_browser(
-    page: Page, lab: str, scheduler: RunningScheduler, tmp_path: Path
+    page: Page, lab: str, scheduler: RunningScheduler, home: Path
 ) -> None:
     content = bytes(range(256)) * 5000
     async with FilesClient(scheduler.url, "token-of-alice") as files:
         await files.write(f"/alice/data/{HOSTILE}", b"<script>document.title = 'broken'</script>")
         await files.write("/alice/data/模型 1.bin", content)
-    await open_explorer(page, lab, tmp_path / "home")
+    await open_explorer(page, lab, home)
     explorer = page.locator(".pai-explorer")
     entries = explorer.get_by_role("listbox")
     await entries.select_option("data/")
