@@ -15,13 +15,19 @@ from pai_labextension.job_editor.handlers import TEMPLATES, job_templates, read_
 from pai_scheduler.client.rest import Client
 from pai_scheduler.job.validation import validate
 from tests.testbed.jobs import run_to_end
-from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler
 
 NAMES = [name for name, _, _ in TEMPLATES]
 #: Writes what it was started with, in place of a program that the image would bring.
 STAND_IN = """#!/bin/sh
 echo "$0 $*"
 """
+
+
+@pytest.fixture(scope="module")
+def running(module_scheduler: StartScheduler) -> RunningScheduler:
+    """Run one scheduler for these tests: each template's job has a name of its own."""
+    return module_scheduler()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,15 +62,15 @@ def with_programs(config: dict[str, Any], folder: Path, *names: str, text: str =
     return config
 
 
-async def test_one_gpu_prints_the_gpu_that_the_task_was_given(real_scheduler: RunningScheduler) -> None:
-    state, logs = await run_to_end(real_scheduler, read_template("single-gpu"))
+async def test_one_gpu_prints_the_gpu_that_the_task_was_given(running: RunningScheduler) -> None:
+    state, logs = await run_to_end(running, read_template("single-gpu"))
     assert state == "SUCCEEDED"
     assert "GPUs of this task: " in logs["main-0"]
     assert "none" not in logs["main-0"]
 
 
-async def test_each_task_of_a_sweep_has_a_value_of_its_own(real_scheduler: RunningScheduler) -> None:
-    state, logs = await run_to_end(real_scheduler, read_template("sweep"))
+async def test_each_task_of_a_sweep_has_a_value_of_its_own(running: RunningScheduler) -> None:
+    state, logs = await run_to_end(running, read_template("sweep"))
     assert state == "SUCCEEDED"
     rates = [logs[f"trial-{index}"].split("learning rate ")[1].strip() for index in range(4)]
     assert rates == ["0.1", "0.03", "0.01", "0.003"]
@@ -79,9 +85,9 @@ def with_train_py(config: dict[str, Any], text: str) -> dict[str, Any]:
     return config
 
 
-async def test_both_workers_of_ddp_meet_at_the_same_place(real_scheduler: RunningScheduler) -> None:
+async def test_both_workers_of_ddp_meet_at_the_same_place(running: RunningScheduler) -> None:
     shown = "import json, os\nprint(json.dumps(dict(os.environ)))"
-    state, logs = await run_to_end(real_scheduler, with_train_py(read_template("pytorch-ddp"), shown))
+    state, logs = await run_to_end(running, with_train_py(read_template("pytorch-ddp"), shown))
     assert state == "SUCCEEDED", logs
     told = [json.loads(logs[f"worker-{index}"]) for index in range(2)]
     assert [(one["RANK"], one["LOCAL_RANK"], one["WORLD_SIZE"]) for one in told] == [
@@ -92,10 +98,10 @@ async def test_both_workers_of_ddp_meet_at_the_same_place(real_scheduler: Runnin
     assert port == told[0]["PAI_worker_0_master_PORT"]
 
 
-async def test_horovod_is_started_on_every_worker(real_scheduler: RunningScheduler, tmp_path: Path) -> None:
+async def test_horovod_is_started_on_every_worker(running: RunningScheduler, tmp_path: Path) -> None:
     stand_in = STAND_IN + 'while [ $# -gt 0 ]; do [ "$1" = --hostfile ] && cat "$2"; shift; done\n'
     config = with_programs(read_template("horovod"), tmp_path, "mpirun", text=stand_in)
-    state, logs = await run_to_end(real_scheduler, config)
+    state, logs = await run_to_end(running, config)
     assert state == "SUCCEEDED", logs
     assert "-np 2" in logs["worker-0"]
     assert "python3 -c" in logs["worker-0"]
@@ -103,14 +109,14 @@ async def test_horovod_is_started_on_every_worker(real_scheduler: RunningSchedul
 
 
 async def test_a_notebook_computes_on_a_dask_cluster(
-    real_scheduler: RunningScheduler,
+    running: RunningScheduler,
 ) -> None:
     config = read_template("dask")
     for role in config["taskRoles"]:
         # (Dask of this Python, in place of the image's; one core is enough)
         role["command"] = f"PATH={Path(sys.executable).parent}:$PATH\n{role['command']}"
         role["cpuNumber"], role["memoryMB"] = 1, 512
-    async with Client(real_scheduler.url, "token-of-alice") as alice:
+    async with Client(running.url, "token-of-alice") as alice:
         await alice.submit(config)
         async for event in alice.events("alice", "dask"):
             if event["type"] == "running":
@@ -132,12 +138,10 @@ def _squared(number: int) -> int:
 
 
 async def test_every_task_of_the_parameter_server_job_knows_the_cluster(
-    real_scheduler: RunningScheduler,
+    running: RunningScheduler,
 ) -> None:
     shown = 'import os\nprint(os.environ["TF_CONFIG"])'
-    state, logs = await run_to_end(
-        real_scheduler, with_train_py(read_template("tensorflow-ps-worker"), shown)
-    )
+    state, logs = await run_to_end(running, with_train_py(read_template("tensorflow-ps-worker"), shown))
     assert state == "SUCCEEDED", logs
     told = json.loads(logs["chief-0"])
     assert {role: len(tasks) for role, tasks in told["cluster"].items()} == {"chief": 1, "worker": 2, "ps": 1}

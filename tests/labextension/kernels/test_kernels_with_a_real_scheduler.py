@@ -16,7 +16,7 @@ from tests.testbed.warm import WarmScheduler
 async def test_a_kernel_gets_its_gpu_from_the_scheduler_and_is_as_any_other(
     start_server: StartServer, alice: Client
 ) -> None:
-    server = start_server()
+    server = start_server(idle_minutes=10)
     titles = await server.offers(lambda titles: P100 in titles)
     assert titles[P100] == "Python 3 on 1 × P100 (simulated)"
     kernel = await server.start(path="work.ipynb")
@@ -34,7 +34,17 @@ async def test_a_kernel_gets_its_gpu_from_the_scheduler_and_is_as_any_other(
         assert (await server.browser.post(f"/api/kernels/{kernel}/interrupt")).status_code == 204
         assert await notebook.printed(forever) == "KeyboardInterrupt"
 
+        # who wants it longer says so
+        await server.until(kernel, lambda state: (state.get("idleLeft") or 600) < 599)
+        assert (await server.browser.post(f"/pai/kernels/{kernel}/keep")).status_code == 204
+        await server.until(kernel, lambda state: state["idleLeft"] == 600)
+
+        # its job says nothing of the kernel's key or the person's token
         (job,) = await running(alice)
+        config = str(await alice.config("alice", job))
+        assert server.kernels.get_kernel(kernel).session.key.decode() not in config
+        assert "token-of-alice" not in config
+
         await notebook.run("x = 5")
         assert (await server.browser.post(f"/api/kernels/{kernel}/restart")).status_code == 200
     # JupyterLab connects anew, too
@@ -51,19 +61,6 @@ async def until_state(client: Client, job: str, state: str) -> None:
         async for _ in client.events("alice", job):
             pass
     assert (await client.job("alice", job))["jobStatus"]["state"] == state
-
-
-async def test_a_job_says_nothing_of_the_kernels_key_or_the_persons_token(
-    start_server: StartServer, alice: Client
-) -> None:
-    server = start_server()
-    kernel = await server.start()
-    await server.until(kernel, lambda state: state.get("phase") == "running")
-    (job,) = await running(alice)
-    config = str(await alice.config("alice", job))
-    key = server.kernels.get_kernel(kernel).session.key.decode()
-    assert key not in config
-    assert "token-of-alice" not in config
 
 
 async def test_a_notebook_waits_with_the_reason_and_runs_its_cells_when_it_is_its_turn(
@@ -84,19 +81,14 @@ async def test_a_notebook_waits_with_the_reason_and_runs_its_cells_when_it_is_it
 
 
 @pytest.mark.usefixtures("holder")
-async def test_the_reason_is_told_in_the_readers_language(start_server: StartServer) -> None:
+async def test_a_kernel_that_waits_says_why_in_the_readers_language_and_can_be_cancelled(
+    start_server: StartServer, alice: Client
+) -> None:
     server = start_server()
     kernel = await server.start()
     server.browser.headers["Accept-Language"] = "zh-CN"
     state = await server.until(kernel, lambda state: "排" in state["reason"])
-    assert state["place"] == 1
-
-
-@pytest.mark.usefixtures("holder")
-async def test_a_kernel_that_waits_can_be_cancelled(start_server: StartServer, alice: Client) -> None:
-    server = start_server()
-    kernel = await server.start()
-    await server.until(kernel, lambda state: state.get("phase") == "waiting")
+    assert (state["phase"], state["place"]) == ("waiting", 1)
     (job,) = await running(alice)
     assert (await server.browser.delete(f"/api/kernels/{kernel}")).status_code == 204
     await until_state(alice, job, "STOPPED")
@@ -217,15 +209,9 @@ async def test_an_idle_kernel_gives_its_gpu_back_whether_the_server_is_there_or_
     if server_stays:
         state = await server.until(kernel, lambda state: state.get("phase") == "ended")
         assert state["reason"].startswith("Nobody used this kernel for 1 minute: it has ended")
+        server.browser.headers["Accept-Language"] = "zh-CN"
+        assert (await server.state(kernel))["reason"].startswith("此内核已有 1 分钟无人使用：它已结束")
     assert b"Nobody has used the kernel for 3 s" in await alice.log("alice", job, "kernel", 0)
-
-
-async def test_a_kernel_that_is_wanted_longer_keeps_its_gpu(start_server: StartServer) -> None:
-    server = start_server(idle_minutes=10)
-    kernel = await server.start()
-    await server.until(kernel, lambda state: (state.get("idleLeft") or 600) < 599)
-    assert (await server.browser.post(f"/pai/kernels/{kernel}/keep")).status_code == 204
-    await server.until(kernel, lambda state: state["idleLeft"] == 600)
 
 
 @pytest.mark.usefixtures("start_server")
