@@ -72,6 +72,7 @@ def test_a_bare_import_loads_nothing():
     assert (HEAVY | {"jupyter_server", "pai_scheduler", "tornado"}) & set(loaded) == set()
 
 
+@pytest.mark.daemon
 def test_a_server_that_starts_loads_nothing_that_is_not_needed_yet(tmp_path):
     environment = {**os.environ, "JUPYTER_NO_CONFIG": "1"}
     for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):

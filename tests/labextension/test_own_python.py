@@ -112,6 +112,7 @@ async def test_a_run_starts_kernels_in_python_by_the_python_that_it_is_given() -
     assert (await asyncio.to_thread(manager.format_kernel_cmd))[:2] == ["/own/python", "-m"]
 
 
+@pytest.mark.daemon
 def test_what_pip_installed_for_the_user_does_not_reach_the_server(tmp_path: Path) -> None:
     # a base that is no virtual environment; its libraries come from ours
     base = str(getattr(sys, "_base_executable", sys.executable))

@@ -14,6 +14,7 @@ from pai_labextension import singleuser
 PROGRAM = Path(sys.executable).parent / "pai-singleuser"
 
 
+@pytest.mark.daemon
 def test_it_takes_the_options_of_jupyterhubs_own() -> None:
     said = [
         subprocess.check_output([program, "--help-all"], text=True, env={**os.environ, "COLUMNS": "100"})

@@ -15,6 +15,9 @@ import pytest
 from pai_scheduler.own_packages import OwnPackages
 from tests.testbed.wheels import make_wheel
 
+# pip and uv install here, into environments that are made
+pytestmark = pytest.mark.daemon
+
 REPOSITORY = Path(__file__).parents[2]
 UV = Path(sys.executable).with_name("uv")
 

@@ -33,6 +33,7 @@ def run_pytest(folder: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.daemon
 def test_what_the_page_says_proves_an_engine_a_storage_and_a_client(folder: Path) -> None:
     # a few tests of a suite stand for all, which our own engines and storages pass
     some = [
@@ -45,6 +46,7 @@ def test_what_the_page_says_proves_an_engine_a_storage_and_a_client(folder: Path
     assert (status, re.findall(r"\d+ passed", said)) == (0, ["4 passed"]), said
 
 
+@pytest.mark.daemon
 def test_a_storage_that_breaks_a_promise_is_found_with_what_it_did(folder: Path) -> None:
     file = folder / "test_my_storage.py"
     text = file.read_text(encoding="utf-8")

@@ -145,6 +145,7 @@ async def test_an_event_arrives_even_if_its_signal_was_lost(lab: Lab, data_dir: 
 # the service is killed
 
 
+@pytest.mark.daemon
 @pytest.mark.parametrize("seed", range(8))
 async def test_whenever_the_service_is_killed_each_command_runs_exactly_once(
     seed: int, data_dir: Path, tmp_path: Path, reopen: Reopen, image: str

@@ -151,7 +151,7 @@ async def test_a_port_of_a_task_leads_there_and_nowhere_while_its_node_is_away(
     hub: tuple[int, list[int]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    engine = open_engine(patience=0.2)
+    engine = open_engine(patience=1)  # (in which it has to answer first)
     await engine.start()
     _, port = await engine.reach(TASK, hub[0])
 
