@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import re
@@ -227,16 +226,23 @@ def profile_without_pai(request, tmp_path, monkeypatch) -> Path:
     return noted
 
 
-async def test_a_terminal_finds_the_programs_that_the_server_finds(profile_without_pai, tmp_path):
-    with contextlib.closing(RunningLab(tmp_path, free_port(), {})) as lab:
-        api = lab.address.partition("/lab")[0] + "/api/terminals"
-        token = {"Authorization": f"token {LAB_TOKEN}"}
-        async with httpx.AsyncClient(trust_env=False, headers=token) as client:
-            (await client.post(api)).raise_for_status()
-        for _ in range(100):
-            if profile_without_pai.exists():
-                break
-            await asyncio.sleep(0.1)
+@pytest.fixture
+def own_lab(profile_without_pai: Path, tmp_path: Path) -> Iterator[RunningLab]:
+    """Run a JupyterLab with this shell."""
+    del profile_without_pai  # it is in the environment
+    running = RunningLab(tmp_path, free_port(), {})
+    yield running
+    running.close()
+
+
+async def test_a_terminal_finds_the_programs_that_the_server_finds(profile_without_pai, own_lab):
+    api = own_lab.address.partition("/lab")[0] + "/api/terminals"
+    async with httpx.AsyncClient(trust_env=False, headers={"Authorization": f"token {LAB_TOKEN}"}) as client:
+        (await client.post(api)).raise_for_status()
+    for _ in range(100):
+        if profile_without_pai.exists():
+            break
+        await asyncio.sleep(0.1)
     assert profile_without_pai.read_text().endswith("/programs/found-by-path\n")
 
 
