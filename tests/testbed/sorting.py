@@ -67,6 +67,8 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+# before pytest-xdist writes the groups behind the names of tests
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests; in parallel, begin with the costly ones, so that the workers end at the same time."""
     for item in items:

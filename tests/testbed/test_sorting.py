@@ -51,6 +51,7 @@ def test_a_fixture_that_gives_a_daemon_marks_all_that_is_built_on_it(request: py
 def test_what_tests_stop_and_start_is_one_workers(request: pytest.FixtureRequest) -> None:
     assert marked(request)
     assert group(request.node) == "postgres"
+    assert request.node.nodeid.endswith("@postgres") == hasattr(request.config, "workerinput")
 
 
 def test_a_parameter_stands_for_the_fixture_that_it_asks_for(
