@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from tests.hub import Hub, wait_for
 from tests.testbed.notebook import connected
@@ -40,8 +41,13 @@ def test_a_servers_own_token_reaches_the_hub_and_its_storage_needs_none(hub: Hub
     hub.wait_ready("alice")
     assert asyncio.run(run_cell(hub, "alice", CELL)) == "200 alice\n200 alice\nmine\nTrue\n"
     # the service that watches over servers is reached from there, and reaches the server's kernels itself
-    session = "../../user/alice/pai/session"
-    wait_for(lambda: hub.api("alice", "GET", session).json().get("idleSince"), "the session", hub.log)
-    told = hub.api("alice", "GET", session).json()
     (job,) = hub.running_jobs("alice")
-    assert (told["user"], told["job"], told["gpus"]) == ("alice", job["name"], 0)
+    told: dict[str, Any] = {}
+
+    def is_told() -> bool:
+        # (of the server before it is told until the service has looked again)
+        told.update(hub.api("alice", "GET", "../../user/alice/pai/session").json())
+        return bool(told.get("idleSince")) and told["job"] == job["name"]
+
+    wait_for(is_told, "the session", hub.log)
+    assert (told["user"], told["gpus"]) == ("alice", 0)
