@@ -45,8 +45,6 @@ from .ssh_key_storage import KeyFiles
 from .virtual_clusters import VirtualClusters
 from .writer import CommitObserver, Committed, Writer
 
-# Has the scheduler's clock go on over a restart: writes down, now and then, where it is.
-
 _log = logging.getLogger(__name__)
 
 #: Seconds between two looks, and ms by which the clock may have drifted from what is written down.
@@ -54,7 +52,10 @@ _LOOK_EVERY, _DRIFT_MS = 60.0, 500
 
 
 class Timekeeper:
-    """Keeps `clock` in the store; it catches up where there is no job whose times that would move."""
+    """Keeps `clock` in the store, so that it goes on over a restart.
+
+    It catches up where there is no job whose times that would move.
+    """
 
     def __init__(self, clock: Clock, store: Store, writer: Writer) -> None:
         self._clock, self._store, self._writer = clock, store, writer
@@ -96,11 +97,8 @@ class Timekeeper:
             await self.look()
 
 
-# Hands on what the engine tells: changes of its nodes, and what becomes of tasks.
-
-
 class EngineEvents:
-    """Reads the engine's events, from `start` to `close`."""
+    """Reads the engine's events, of its nodes and of tasks, from `start` to `close`."""
 
     def __init__(
         self, engine: Engine, cluster: CurrentCluster, writer: Writer, meters: Meters, clock: Clock

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 
 import pytest
 
@@ -114,14 +113,6 @@ async def hub() -> AsyncIterator[tuple[int, list[int]]]:
     server = await asyncio.start_server(answer, "127.0.0.1", free_port())
     async with server:
         yield server.sockets[0].getsockname()[1], sizes
-
-
-@pytest.fixture
-async def agent(tmp_path: Path) -> AsyncIterator[SmallAgent]:
-    agent = SmallAgent(tmp_path / "agent")
-    agent.start()
-    yield agent
-    await agent.close()
 
 
 @pytest.fixture
