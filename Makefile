@@ -42,7 +42,7 @@ BENCH ?=
 bin := .venv/bin
 ui := pai_labextension/ui
 ui_sources := $(wildcard $(ui)/package.json $(ui)/package-lock.json $(ui)/tsconfig.json $(ui)/babel.config.js) \
-	$(shell find $(ui)/src $(ui)/style $(ui)/schema -type f 2>/dev/null)
+	$(shell find $(ui)/console $(ui)/lab $(ui)/style $(ui)/schema -type f 2>/dev/null)
 ui_linted := $(shell find $(ui) -name node_modules -prune -o -name lib -prune -o -type f -print 2>/dev/null)
 ui_built := $(if $(wildcard $(ui)/package.json),build/ui)
 # Node is the one on PATH, or is brought into .venv

@@ -7,7 +7,7 @@ import { defineConfig, globalIgnores } from 'eslint/config';
 import typescript from 'typescript-eslint';
 
 export default defineConfig(
-  globalIgnores(['lib/', 'src/generated/']),
+  globalIgnores(['lib/', 'console/generated/']),
   {
     files: ['**/*.{ts,tsx,mts}'],
     extends: [typescript.configs.recommendedTypeChecked, typescript.configs.stylisticTypeChecked],
@@ -32,6 +32,20 @@ export default defineConfig(
       'prefer-arrow-callback': 'error'
     }
   },
-  { files: ['src/**'], extends: [reactHooks.configs.flat.recommended] },
+  { files: ['console/**', 'lab/**'], extends: [reactHooks.configs.flat.recommended] },
+  {
+    // it is mounted in places where JupyterLab is not
+    files: ['console/**'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            { regex: '^@(jupyter|jupyterlab|lumino)/|/lab/', message: 'What the console needs of it is in `Host`.' }
+          ]
+        }
+      ]
+    }
+  },
   prettier
 );

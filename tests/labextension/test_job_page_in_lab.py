@@ -16,7 +16,7 @@ from tests.testbed.scheduler import RunningScheduler, hello_job
 
 pytestmark = pytest.mark.real_scheduler
 
-#: Lines that the browser holds at most (`ui/src/job/log/window.ts`).
+#: Lines that the browser holds at most (`ui/lab/job/log/window.ts`).
 MOST_LINES = 1500
 #: Writes colours, a progress bar and many lines, then a line whenever it is told to by a file.
 SCRIPT = r"""

@@ -65,7 +65,7 @@ def test_an_sdist_carries_the_front_end_built_and_as_source(tmp_path):
         "hatch_build.py",
         "pai_labextension/labextension/package.json",
         "pai_labextension/ui/package-lock.json",
-        "pai_labextension/ui/src/index.ts",
+        "pai_labextension/ui/lab/index.ts",
         "jupyter-config/jupyter_server_config.d/pai_labextension.json",
     } <= names
     assert not [
@@ -108,19 +108,19 @@ def test_a_build_asks_for_node_only_where_there_is_none(hook, monkeypatch):
 
 def test_a_front_end_older_than_its_source_counts_as_not_built(hook, tmp_path):
     ui, output = tmp_path / "pai_labextension" / "ui", tmp_path / "pai_labextension" / "labextension"
-    (ui / "src").mkdir(parents=True)
+    (ui / "lab").mkdir(parents=True)
     (ui / "style").mkdir()
     output.mkdir()
     for file in (
         ui / "package.json",
         ui / "package-lock.json",
         ui / "tsconfig.json",
-        ui / "src" / "index.ts",
+        ui / "lab" / "index.ts",
     ):
         file.touch()
     (output / "package.json").touch()
     assert hook.dependencies() == []
-    os.utime(ui / "src" / "index.ts", (4e9, 4e9))
+    os.utime(ui / "lab" / "index.ts", (4e9, 4e9))
     assert hook.dependencies() != []
 
 

@@ -1,4 +1,4 @@
-// Makes src/generated: types of the answers that the front end reads, and Valibot schemas that tell whether something
+// Makes console/generated: types of the answers that the front end reads, and Valibot schemas that tell whether something
 // is one, from answers.json. `node generate.mjs FOLDER` makes them elsewhere.
 
 import { readFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ await createClient({
     paths: {},
     components: { schemas: JSON.parse(JSON.stringify(schemas, adapted)) }
   },
-  output: { path: argv[2] ?? fileURLToPath(new URL('../src/generated', import.meta.url)), entryFile: false },
+  output: { path: argv[2] ?? fileURLToPath(new URL('../console/generated', import.meta.url)), entryFile: false },
   plugins: ['@hey-api/typescript', 'valibot'],
   logs: { level: 'error', file: false }
 });

@@ -1,17 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { AnswerError } from '../src/answers';
-import { Api, ApiError } from '../src/api';
-import { speaking } from '../src/ended/speaking';
-import { detail, NotebookServer, job, trans, user, jobStatus } from './notebookServer';
+import { Client } from '../console/data/client';
+import { AnswerError, ApiError } from '../console/data/errors';
+import { speaking } from '../lab/ended/speaking';
+import { clientOf, detail, job, jobStatus, NotebookServer, trans, user } from './notebookServer';
 
 describe('Api', () => {
   let server: NotebookServer;
-  let api: Api;
+  let api: Client;
 
   beforeEach(async () => {
     server = await NotebookServer.open();
-    api = new Api(server.settings, 'zh_CN', trans);
+    api = clientOf(server.settings, 'zh-CN');
   });
 
   afterEach(() => server.close());
@@ -92,6 +92,6 @@ describe('Api', () => {
     const told = { ...settings, fetch: speaking(settings.fetch, ways, trans) };
     await server.close();
     await expect(api.whoami()).rejects.toMatchObject({ status: 0, code: 'ServerUnreachable' });
-    await expect(new Api(told, 'en', trans).whoami()).rejects.toThrow('Your notebook server does not answer.');
+    await expect(clientOf(told).whoami()).rejects.toThrow('Your notebook server does not answer.');
   });
 });

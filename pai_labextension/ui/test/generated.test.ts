@@ -16,7 +16,7 @@ describe('what is made from the declared answers', () => {
     const folder = mkdtempSync(join(tmpdir(), 'generated-'));
     try {
       execFileSync(process.execPath, [join(root, 'generate', 'generate.mjs'), folder], { stdio: 'pipe' });
-      expect(contents(join(root, 'src', 'generated'))).toEqual(contents(folder));
+      expect(contents(join(root, 'console', 'generated'))).toEqual(contents(folder));
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { count, isActive, isOpen, key, waiting } from '../src/jobs';
+import { count, isActive, isOpen, key, waiting } from '../lab/jobs';
 import { job } from './notebookServer';
 
 describe('jobs', () => {

@@ -1,8 +1,9 @@
 // The storage in memory, with faults where a test wants them.
 
-import { IFileInfo, IFolderPage, StorageError } from '../src/storage/client';
-import { join, nameOf, parentOf } from '../src/storage/paths';
-import { IUploadsClient } from '../src/storage/uploads';
+import { ApiError } from '../console/data/errors';
+import { IFileInfo, IFolderPage } from '../console/storage/client';
+import { join, nameOf, parentOf } from '../console/storage/paths';
+import { IUploadsClient } from '../console/storage/uploads';
 
 export class MemoryStorage implements IUploadsClient {
   readonly files = new Map<string, { bytes: Uint8Array; modified: number }>();
@@ -91,14 +92,14 @@ export class MemoryStorage implements IUploadsClient {
   }
 }
 
-/** What `fetch` and our XMLHttpRequest reject with where the connection breaks off. */
-export function broken(): TypeError {
-  return new TypeError('the connection broke off');
+/** What a question rejects with where the connection breaks off. */
+export function broken(): ApiError {
+  return new ApiError(0, 'ServerUnreachable', 'the connection broke off');
 }
 
 /** A refusal of the storage. */
-export function refused(status: number, message = 'no'): StorageError {
-  return new StorageError(new Response(null, { status }), 'AccessControlException', message);
+export function refused(status: number, message = 'no'): ApiError {
+  return new ApiError(status, 'AccessControlException', message);
 }
 
 /** A file whose bytes are told apart. */

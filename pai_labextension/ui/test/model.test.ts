@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { Api, IJob } from '../src/api';
-import { JobsModel } from '../src/model';
-import { detail, NotebookServer, job, trans, user, jobStatus } from './notebookServer';
+import { Client, IJob, IJobName } from '../console/data/client';
+import { LabTransport } from '../lab/host';
+import { JobsModel } from '../lab/model';
+import { clientOf, detail, job, jobStatus, NotebookServer, trans, user } from './notebookServer';
 
 describe('JobsModel', () => {
   let server: NotebookServer;
@@ -21,7 +22,7 @@ describe('JobsModel', () => {
 
   /** Make the model and wait for its first answer, good or bad. */
   async function heard(): Promise<void> {
-    model = new JobsModel(new Api(server.settings, 'en', trans));
+    model = new JobsModel(clientOf(server.settings));
     await new Promise<void>(resolve => model.changed.connect(() => resolve()));
   }
 
@@ -69,14 +70,14 @@ describe('JobsModel', () => {
     server.answers['GET jobs'] = [200, [four, three, two, one]];
     const asked: string[] = [];
     const answers: (() => void)[] = [];
-    class SlowApi extends Api {
-      override async waitingReason({ name }: IJob): Promise<string> {
+    class SlowApi extends Client {
+      override async waitingReason({ name }: IJobName): Promise<string> {
         asked.push(name);
         await new Promise<void>(resolve => answers.push(resolve));
         return `why ${name} waits`;
       }
     }
-    model = new JobsModel(new SlowApi(server.settings, 'en', trans));
+    model = new JobsModel(new SlowApi(new LabTransport(server.settings, 'en'), trans));
     await expect.poll(() => model.jobs?.length).toBe(4);
     expect(model.reason(one)).toBeUndefined();
     answers.shift()!();
@@ -114,7 +115,7 @@ describe('JobsModel', () => {
   });
 
   it('knows the notebook server from other jobs', async () => {
-    model = new JobsModel(new Api(server.settings, 'en', trans), 'notebook_1');
+    model = new JobsModel(clientOf(server.settings), 'notebook_1');
     expect(model.isOwnServer(job({ name: 'notebook_1' }))).toBe(true);
     expect(model.isOwnServer(job())).toBe(false);
   });

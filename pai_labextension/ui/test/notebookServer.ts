@@ -6,8 +6,9 @@ import { AddressInfo } from 'node:net';
 import { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 
-import { IJob, IQueueEntry, IUser } from '../src/api';
-import { AttemptInfo, JobDetail, JobStatus, TaskStatus } from '../src/generated/types.gen';
+import { Client, IJob, IQueueEntry, IUser } from '../console/data/client';
+import { AttemptInfo, JobDetail, JobStatus, TaskStatus } from '../console/generated/types.gen';
+import { LabTransport } from '../lab/host';
 
 export interface IAsked {
   method: string;
@@ -62,6 +63,11 @@ export class NotebookServer {
 
 /** English. */
 export const trans = nullTranslator.load('');
+
+/** Return what asks a server in a language. */
+export function clientOf(settings: ServerConnection.ISettings, language = 'en'): Client {
+  return new Client(new LabTransport(settings, language), trans);
+}
 
 /** Make a person with the given differences. */
 export function user(changes: Partial<IUser> = {}): IUser {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { ApiError, IJob } from '../src/api';
-import { NEWEST, OwnJobs } from '../src/ownJobs';
+import { IJob } from '../console/data/client';
+import { ApiError } from '../console/data/errors';
+import { NEWEST, OwnJobs } from '../lab/ownJobs';
 import { detail, job, jobStatus } from './notebookServer';
 
 /** A scheduler with jobs, newest first, that notes what it is asked. */

@@ -1,9 +1,9 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
-import { INode } from '../src/api';
-import { machineLabel, shownState, stateLabel } from '../src/states';
-import { localText } from '../src/times';
+import { INode } from '../console/data/client';
+import { machineLabel, shownState, stateLabel } from '../lab/states';
+import { localText } from '../lab/times';
 import { job } from './notebookServer';
 
 const trans = nullTranslator.load('pai_labextension');

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-const [source, style] = ['src', 'style'].map(folder => join(import.meta.dirname, '..', folder)) as [string, string];
+import { SOURCE } from './sources';
+
+const style = join(import.meta.dirname, '..', 'style');
 
 function read(folder: string, kind: RegExp): string {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -20,7 +22,7 @@ describe('the styles', () => {
   it('are of every class that the source names, and of no other', () => {
     const styled = found(read(style, /\.css$/), /\.(pai-(?:[A-Z]|mod-)[\w-]*)/g);
     expect(styled.length).toBeGreaterThan(20);
-    expect(found(read(source, /\.tsx?$/), /\b(pai-(?:[A-Z]|mod-)[\w-]*)/g)).toEqual(styled);
+    expect(found(SOURCE, /\b(pai-(?:[A-Z]|mod-)[\w-]*)/g)).toEqual(styled);
   });
 
   it('all reach JupyterLab', () => {

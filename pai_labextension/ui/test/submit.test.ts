@@ -4,12 +4,12 @@ import { AddressInfo } from 'node:net';
 import { ServerConnection } from '@jupyterlab/services';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { CodeClient, IProgress } from '../src/submit/client';
-import { trans } from './notebookServer';
+import { Client, IProgress } from '../console/data/client';
+import { clientOf } from './notebookServer';
 
 describe('submit with code', () => {
   let server: Server;
-  let client: CodeClient;
+  let client: Client;
   let answer: [status: number, body: string];
 
   beforeEach(async () => {
@@ -18,7 +18,7 @@ describe('submit with code', () => {
     });
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
-    client = new CodeClient(ServerConnection.makeSettings({ baseUrl: `http://127.0.0.1:${port}/` }), 'en', trans);
+    client = clientOf(ServerConnection.makeSettings({ baseUrl: `http://127.0.0.1:${port}/` }));
   });
 
   afterEach(async () => {
@@ -29,7 +29,7 @@ describe('submit with code', () => {
   async function submit(): Promise<{ name: string; seen: IProgress[] }> {
     const seen: IProgress[] = [];
     const signal = new AbortController().signal;
-    const { name } = await client.submit({ path: 'job.json' }, progress => seen.push(progress), signal);
+    const { name } = await client.submitCode({ path: 'job.json' }, progress => seen.push(progress), signal);
     return { name, seen };
   }
 
@@ -52,6 +52,6 @@ describe('submit with code', () => {
     answer = [200, '{"job":{"name":"train"}}\n'];
     await expect(submit()).rejects.toThrow('cannot be read (job.username: ');
     answer = [200, '{"jobName":"train"}'];
-    await expect(client.plan({ path: 'job.json' })).rejects.toThrow('cannot be read (');
+    await expect(client.planCode({ path: 'job.json' })).rejects.toThrow('cannot be read (');
   });
 });

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { inFull, localText, watchTimes, writeLocally } from '../src/times';
+import { inFull, localText, watchTimes, writeLocally } from '../lab/times';
 
 const TIME = new Date(1_700_000_000_000);
 

@@ -3,22 +3,16 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-const source = join(import.meta.dirname, '..', 'src');
+import { SOURCE } from './sources';
+
 const schemas = join(import.meta.dirname, '..', 'schema');
 const catalog = join(import.meta.dirname, '../../locale/zh_CN/LC_MESSAGES/pai_labextension.json');
 
-function files(): string[] {
-  return readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(name => /\.tsx?$/.test(name));
-}
-
-const text = files()
-  .map(name => readFileSync(join(source, name), 'utf8'))
-  .join('\n');
 const LITERAL = String.raw`\s*'((?:[^'\\]|\\.)*)'`;
 
 /** The sentences in whose calls this stands: the first literal of each. */
 function handedTo(call: string): string[] {
-  return [...text.matchAll(new RegExp(call, 'g'))].map(match => match[1]!);
+  return [...SOURCE.matchAll(new RegExp(call, 'g'))].map(match => match[1]!);
 }
 
 /** The sentences with a number that decides their form: that for 1. */
@@ -57,7 +51,7 @@ describe('the Chinese translation', () => {
   });
 
   it('hands every sentence over as one literal', () => {
-    const calls = files().flatMap(name => readFileSync(join(source, name), 'utf8').match(/trans\.(__|_n)\(/g) ?? []);
+    const calls = SOURCE.match(/trans\.(__|_n)\(/g) ?? [];
     expect(calls.length).toBe(sentences.length);
   });
 });

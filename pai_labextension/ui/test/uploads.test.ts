@@ -2,9 +2,9 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { chosenFiles } from '../src/storage/dropped';
-import { PIECE } from '../src/storage/sending';
-import { Conflict, Uploads } from '../src/storage/uploads';
+import { chosenFiles } from '../console/storage/dropped';
+import { PIECE } from '../console/storage/sending';
+import { Conflict, Uploads } from '../console/storage/uploads';
 import { file, MemoryStorage, refused } from './memoryStorage';
 
 describe('Uploads', () => {
@@ -36,7 +36,7 @@ describe('Uploads', () => {
       () => 0,
       async () => undefined
     );
-    uploads.arrived.connect((_, path) => arrived.push(path));
+    uploads.arrived.connect(path => void arrived.push(path));
   });
 
   it('bring files to their places, and folders without files too', async () => {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { ConnectModel } from '../../src/access/connectModel';
-import { AccessClient, IConnect } from '../../src/access/client';
-import { NotebookServer, trans } from '../notebookServer';
+import { IConnect } from '../../console/data/client';
+import { ConnectModel } from '../../lab/access/connectModel';
+import { clientOf, NotebookServer } from '../notebookServer';
 
 const TASK = { user: 'alice', job: 'train', task: 'worker-0' };
 const CONNECT = '/user/alice/pai/connect/alice/train/worker-0';
@@ -25,7 +25,7 @@ describe('what is known of a way in', () => {
 
   beforeEach(async () => {
     server = await NotebookServer.open();
-    model = new ConnectModel(TASK, new AccessClient(server.settings, 'zh_CN', trans));
+    model = new ConnectModel(TASK, clientOf(server.settings, 'zh-CN'));
   });
 
   afterEach(() => server.close());

@@ -1,10 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { AccessClient } from '../../src/access/client';
-import { JobPorts } from '../../src/access/jobPorts';
-import { Api } from '../../src/api';
-import { JobsModel } from '../../src/model';
-import { detail, NotebookServer, job, taskStatus, trans, user } from '../notebookServer';
+import { JobPorts } from '../../lab/access/jobPorts';
+import { JobsModel } from '../../lab/model';
+import { clientOf, detail, job, NotebookServer, taskStatus, user } from '../notebookServer';
 
 function running(labels: string[]) {
   const containerPorts = Object.fromEntries([...labels, 'http', 'ssh'].map(label => [label, '30000']));
@@ -21,8 +19,8 @@ describe('the ports of the listed jobs', () => {
     server.answers['GET user'] = [200, user()];
     server.answers['GET jobs'] = [200, [job(), job({ name: 'over', state: 'SUCCEEDED' })]];
     server.answers['GET user/alice/jobs/train'] = [200, running(['tensorboard'])];
-    jobs = new JobsModel(new Api(server.settings, 'en', trans));
-    ports = new JobPorts(jobs, new AccessClient(server.settings, 'en', trans));
+    jobs = new JobsModel(clientOf(server.settings));
+    ports = new JobPorts(jobs, clientOf(server.settings));
   });
 
   afterEach(async () => {

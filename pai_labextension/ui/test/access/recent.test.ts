@@ -1,7 +1,7 @@
 import { StateDB } from '@jupyterlab/statedb';
 import { describe, expect, it } from 'vitest';
 
-import { RecentTasks } from '../../src/access/recent';
+import { RecentTasks } from '../../lab/access/recent';
 
 const tasks = [0, 1, 2].map(index => ({ user: 'alice', job: 'train', task: `worker-${index}` }));
 

@@ -2,8 +2,9 @@ import { PageConfig } from '@jupyterlab/coreutils';
 import { Terminal } from '@jupyterlab/services';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { KeptConnection } from '../../src/access/connection';
-import { TaskTerminals } from '../../src/access/terminals';
+import { KeptConnection } from '../../lab/access/connection';
+import { TaskTerminals } from '../../lab/access/terminals';
+import { LabTransport } from '../../lab/host';
 import { trans } from '../notebookServer';
 import { TerminalServer } from './terminalServer';
 
@@ -17,7 +18,7 @@ describe('the shells of a task', () => {
     // those of the notebook server itself are switched off; that is no matter of ours
     PageConfig.setOption('terminalsAvailable', 'false');
     server = await TerminalServer.open();
-    terminals = new TaskTerminals(server.settings, 'en', trans);
+    terminals = new TaskTerminals(new LabTransport(server.settings, 'en'), trans);
   });
 
   afterEach(() => server.close());

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { afterOf, afterText } from '../../src/editor/after';
+import { afterOf, afterText } from '../../lab/editor/after';
 
 describe('the jobs that a job waits for', () => {
   it('are read from a line, each a name or with how it must end', () => {

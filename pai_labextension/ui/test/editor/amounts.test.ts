@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { INode, IValidation } from '../../src/api';
-import { amounts, askedFor, forecastText } from '../../src/editor/amounts';
-import { roleLike } from '../../src/editor/newJob';
+import { INode, IValidation } from '../../console/data/client';
+import { amounts, askedFor, forecastText } from '../../lab/editor/amounts';
+import { roleLike } from '../../lab/editor/newJob';
 import { trans } from '../notebookServer';
 
 const gpu = (type: string, job: string | null) => ({ index: 0, type, simulated: false, job });

@@ -2,7 +2,7 @@ import { MimeData } from '@lumino/coreutils';
 import type { Drag } from '@lumino/dragdrop';
 import { describe, expect, it } from 'vitest';
 
-import { draggedFile } from '../../src/editor/dropped';
+import { draggedFile } from '../../lab/editor/dropped';
 
 function drag(kind: string, data: unknown): Drag.Event {
   const mimeData = new MimeData();

@@ -1,10 +1,9 @@
 import { YFile } from '@jupyter/ydoc';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { Api } from '../../src/api';
-import { JobEditorModel } from '../../src/editor/model';
-import { textOf } from '../../src/editor/text';
-import { NotebookServer, trans, user } from '../notebookServer';
+import { JobEditorModel } from '../../lab/editor/model';
+import { textOf } from '../../lab/editor/text';
+import { clientOf, NotebookServer, trans, user } from '../notebookServer';
 
 const ROLE = { name: 'main', command: 'true' };
 const VALID = {
@@ -32,7 +31,7 @@ describe('the job in the editor', () => {
       'GET user/alice/jobs/taken': [200, {}]
     });
     const info = { jobSchema: REQUIRED, templates: [], images: [], imageNeeded: true };
-    model = new JobEditorModel(new YFile(), info, new Api(server.settings, 'en', trans), trans, 0);
+    model = new JobEditorModel(new YFile(), info, clientOf(server.settings), trans, 0);
     model.setText(textOf({ jobName: 'train', taskRoles: [ROLE] }), { beginning: true });
   });
 

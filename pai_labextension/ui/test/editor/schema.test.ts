@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { JobSchema } from '../../src/editor/schema';
+import { JobSchema } from '../../lab/editor/schema';
 
 const schema = new JobSchema({
   required: ['jobName', 'taskRoles'],

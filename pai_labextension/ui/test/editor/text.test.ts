@@ -10,7 +10,7 @@ import {
   textOf,
   uniqueName,
   valueAt
-} from '../../src/editor/text';
+} from '../../lab/editor/text';
 
 const COMMENTED = `{
   // greets

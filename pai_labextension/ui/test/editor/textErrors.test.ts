@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { parseText } from '../../src/editor/text';
-import { shapeProblem, textProblem } from '../../src/editor/textErrors';
+import { parseText } from '../../lab/editor/text';
+import { shapeProblem, textProblem } from '../../lab/editor/textErrors';
 import { trans } from '../notebookServer';
 
 describe('a text that is no JSON', () => {

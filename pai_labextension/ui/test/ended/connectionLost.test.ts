@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import { ConnectionLost, IWays } from '../../src/ended/connectionLost';
-import { IHubServer } from '../../src/ended/hub';
+import { ConnectionLost, IWays } from '../../lab/ended/connectionLost';
+import { IHubServer } from '../../lab/ended/hub';
 import { trans } from '../notebookServer';
 
 const running: IHubServer = { state: 'running', kind: '', title: '', reason: '', advice: '' };

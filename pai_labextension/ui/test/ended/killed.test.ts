@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { lostMemory, sentence } from '../../src/ended/killed';
-import { MemoryInfo } from '../../src/generated/types.gen';
+import { lostMemory, sentence } from '../../lab/ended/killed';
+import { MemoryInfo } from '../../console/generated/types.gen';
 import { trans } from '../notebookServer';
 
 /** Asks for the memory, of which each answer is the next. */

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 
-import { ISpeaking, speaking } from '../../src/ended/speaking';
+import { ISpeaking, speaking } from '../../lab/ended/speaking';
 import { trans } from '../notebookServer';
 
 const JOBS = 'http://localhost/user/carol/pai/api/v1/jobs';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { durationWords, endSentences, exitWords, gpuCount, resultsPath, since, spansOf } from '../../src/job/facts';
-import { freshName } from '../../src/job/names';
+import { durationWords, endSentences, exitWords, gpuCount, resultsPath, since, spansOf } from '../../lab/job/facts';
+import { freshName } from '../../console/data/client';
 import { attempt, jobStatus, trans } from '../notebookServer';
 
 describe('what is said of a job', () => {

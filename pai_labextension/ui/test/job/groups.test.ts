@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { tasksOf } from '../../src/job/facts';
-import { keyOf, partsOf } from '../../src/job/log/groups';
+import { tasksOf } from '../../lab/job/facts';
+import { keyOf, partsOf } from '../../lab/job/log/groups';
 import { taskStatus } from '../notebookServer';
 
 function role(count: number) {

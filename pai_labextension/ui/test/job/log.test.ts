@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { ILine } from '../../src/job/log/lines';
-import { LogReader, patternOf } from '../../src/job/log/reader';
-import { LogWindow, merged } from '../../src/job/log/window';
+import { ILine } from '../../lab/job/log/lines';
+import { LogReader, patternOf } from '../../lab/job/log/reader';
+import { LogWindow, merged } from '../../lab/job/log/window';
 import { PlayedLog } from './playedLog';
 
 /** Numbered lines, some with characters of several bytes. */

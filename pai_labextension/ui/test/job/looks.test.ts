@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { ILine } from '../../src/job/log/lines';
-import { Looks } from '../../src/job/log/looks';
-import { shown } from '../../src/job/log/terminal';
+import { ILine } from '../../lab/job/log/lines';
+import { Looks } from '../../lab/job/log/looks';
+import { shown } from '../../lab/job/log/terminal';
 
 function line(text: string, changes: Partial<ILine> = {}): ILine {
   return { task: 0, start: 0, end: text.length, time: 0, text, open: false, notice: false, ...changes };

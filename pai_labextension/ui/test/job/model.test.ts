@@ -2,9 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { JobClient } from '../../src/job/client';
-import { JobModel } from '../../src/job/model';
-import { attempt, detail, jobStatus, NotebookServer, trans } from '../notebookServer';
+import { JobModel } from '../../lab/job/model';
+import { attempt, clientOf, detail, jobStatus, NotebookServer } from '../notebookServer';
 
 const JOB = 'GET user/alice/jobs/one';
 const ATTEMPTS = `${JOB}/attempts`;
@@ -18,7 +17,7 @@ describe('JobModel', () => {
     server = await NotebookServer.open();
     server.answers[JOB] = [200, detail({ name: 'one' })];
     server.answers[ATTEMPTS] = [200, [attempt()]];
-    model = new JobModel(new JobClient({ user: 'alice', name: 'one' }, server.settings, 'en', trans));
+    model = new JobModel(clientOf(server.settings), { username: 'alice', name: 'one' });
   });
 
   afterEach(async () => {
@@ -53,8 +52,8 @@ describe('JobModel', () => {
 
   it('asks for the tasks of an attempt by itself', async () => {
     server.answers[ATTEMPTS] = url => [200, url.endsWith('attempt=3') ? [attempt({ attempt: 3 })] : []];
-    expect(await model.client.tasksOf(3)).toEqual(attempt().taskRoles);
-    expect(await model.client.tasksOf(4)).toEqual({});
+    expect(await model.client.tasksOf(model.name, 3)).toEqual(attempt().taskRoles);
+    expect(await model.client.tasksOf(model.name, 4)).toEqual({});
   });
 
   it('asks for the attempts again only when the job has changed, and keeps what is as it was', async () => {

@@ -1,6 +1,6 @@
 // A log in memory that answers as the scheduler does: times before lines, a part that was removed.
 
-import { ILogSource } from '../../src/job/log/reader';
+import { ILogSource } from '../../lab/job/log/reader';
 
 const encoder = new TextEncoder();
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { digits, MOST_CORNERS, perSecond, Point, scaleTop, thinned, together } from '../../src/job/series';
-import { chartsOf } from '../../src/job/usageModel';
+import { digits, MOST_CORNERS, perSecond, Point, scaleTop, thinned, together } from '../../lab/job/series';
+import { chartsOf } from '../../lab/job/usageModel';
 import { trans } from '../notebookServer';
 
 describe('what tasks use over time', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { plain, shown } from '../../src/job/log/terminal';
+import { plain, shown } from '../../lab/job/log/terminal';
 
 describe('a line of output', () => {
   it('is its text where it has nothing of a terminal', () => {

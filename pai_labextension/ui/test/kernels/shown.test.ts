@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { endsSoon, IKernelState } from '../../src/kernels/model';
-import { shownOf } from '../../src/kernels/shown';
-import { isJobKernel } from '../../src/kernels/specs';
+import { endsSoon, IKernelState } from '../../lab/kernels/model';
+import { shownOf } from '../../lab/kernels/shown';
+import { isJobKernel } from '../../lab/kernels/specs';
 import { trans } from '../notebookServer';
 
 function kernel(changes: Partial<IKernelState> = {}): IKernelState {

@@ -1,9 +1,9 @@
 import { Signal } from '@lumino/signaling';
 import { describe, expect, it } from 'vitest';
 
-import { IJob } from '../../src/api';
-import { IJobsModel } from '../../src/model';
-import { EndedNotices } from '../../src/notifications/ended';
+import { IJob } from '../../console/data/client';
+import { IJobsModel } from '../../lab/model';
+import { EndedNotices } from '../../lab/notifications/ended';
 import { job, trans } from '../notebookServer';
 
 /** As a model of which each question has its answer. */

@@ -5,7 +5,7 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
-import { DEFAULTS, isWanted, read, translated } from '../../src/notifications/settings';
+import { DEFAULTS, isWanted, read, translated } from '../../lab/notifications/settings';
 import { job } from '../notebookServer';
 
 const schema = JSON.parse(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { IRunPlan } from '../../src/runs/client';
-import { canRun, gigabytes, megabytes, parameterRows, wholeNumber, withParameter } from '../../src/runs/model';
+import { IRunPlan } from '../../console/data/client';
+import { canRun, gigabytes, megabytes, parameterRows, wholeNumber, withParameter } from '../../lab/runs/model';
 
 const plan = { parameters: { rate: '0.1', name: "'resnet'" } } as Partial<IRunPlan> as IRunPlan;
 

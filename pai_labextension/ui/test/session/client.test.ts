@@ -1,11 +1,8 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { Api } from '../../src/api';
-import { OwnUse, readLimits } from '../../src/session/client';
-import { NotebookServer } from '../notebookServer';
+import { OwnUse, readLimits } from '../../lab/session/use';
+import { clientOf, NotebookServer } from '../notebookServer';
 
-const trans = nullTranslator.load('pai_labextension');
 const METRICS = 'GET user/alice/jobs/notebook_1/taskRoles/notebook/tasks/0/metrics';
 
 describe('the use of this server', () => {
@@ -22,7 +19,7 @@ describe('the use of this server', () => {
   afterEach(() => server.close());
 
   it('is what was measured last, and each measurement is read once', async () => {
-    const own = new OwnUse(new Api(server.settings, 'en', trans), 'notebook_1');
+    const own = new OwnUse(clientOf(server.settings), 'notebook_1');
     const cpuPercent = [
       [1000, 10],
       [2000, 20.5]

@@ -3,11 +3,11 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { ReadonlyJSONValue } from '@lumino/coreutils';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { IHubServer } from '../../src/ended/hub';
-import { ISession, SessionClient } from '../../src/session/client';
-import { SessionModel } from '../../src/session/model';
-import { INotifications, SessionNotices } from '../../src/session/notices';
-import { NotebookServer } from '../notebookServer';
+import { ISession } from '../../console/data/client';
+import { IHubServer } from '../../lab/ended/hub';
+import { SessionModel } from '../../lab/session/model';
+import { INotifications, SessionNotices } from '../../lab/session/notices';
+import { clientOf, NotebookServer } from '../notebookServer';
 
 const trans = nullTranslator.load('pai_labextension');
 interface IShown {
@@ -70,7 +70,7 @@ describe('what is told about the session', () => {
     seen = startedAgain = 0;
     notifications = new Shown();
     server = await NotebookServer.open();
-    model = new SessionModel(new SessionClient(server.settings, 'en', trans));
+    model = new SessionModel(clientOf(server.settings));
     const remembered = { read: () => seen, write: (id: number) => void (seen = id) };
     hub = [ENDED];
     new SessionNotices(model, remembered, askHub, () => void startedAgain++, notifications, trans, 5);

@@ -1,8 +1,9 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
-import { ISession, IUse } from '../../src/session/client';
-import { duration, explanation, gigabytes, leftText, describeUse } from '../../src/session/words';
+import { ISession } from '../../console/data/client';
+import { IUse } from '../../lab/session/use';
+import { duration, explanation, gigabytes, leftText, describeUse } from '../../lab/session/words';
 
 const trans = nullTranslator.load('pai_labextension');
 const USE: IUse = { cpuPercent: 40, memoryMB: 1229, gpuPercent: 79.6, gpuMemoryMB: 10240, gpuMemoryTotalMB: 81920 };

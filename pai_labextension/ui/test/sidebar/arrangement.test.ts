@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { arrange, PLAIN } from '../../src/sidebar/arrangement';
+import { arrange, PLAIN } from '../../lab/sidebar/arrangement';
 import { job } from '../notebookServer';
 
 const jobs = [

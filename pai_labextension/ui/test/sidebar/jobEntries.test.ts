@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { IJob } from '../../src/api';
-import { Ending } from '../../src/endingWords';
-import { entriesOf, entriesOfMany, IEntry } from '../../src/sidebar/jobEntries';
+import { IJob } from '../../console/data/client';
+import { Ending } from '../../lab/endingWords';
+import { entriesOf, entriesOfMany, IEntry } from '../../lab/sidebar/jobEntries';
 import { job, trans } from '../notebookServer';
 
 const ended: [string[], Ending][] = [];

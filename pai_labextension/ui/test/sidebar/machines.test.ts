@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { INode } from '../../src/api';
-import { diskOf, gpusOf, holdersOn, select, share, sum } from '../../src/sidebar/machines';
+import { INode } from '../../console/data/client';
+import { diskOf, gpusOf, holdersOn, select, share, sum } from '../../lab/sidebar/machines';
 
 type Gpu = INode['gpus'][number];
 

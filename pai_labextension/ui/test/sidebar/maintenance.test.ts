@@ -1,8 +1,8 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
-import { maintenanceOf, maintenanceText } from '../../src/sidebar/maintenance';
-import { localText } from '../../src/times';
+import { maintenanceOf, maintenanceText } from '../../lab/sidebar/maintenance';
+import { localText } from '../../lab/times';
 
 const trans = nullTranslator.load('pai_labextension');
 const window = (name: string, begin: number) => ({

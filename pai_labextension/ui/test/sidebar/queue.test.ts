@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { Api, IQueueEntry } from '../../src/api';
-import { QueueModel } from '../../src/sidebar/queue';
-import { NotebookServer, trans, user, waits } from '../notebookServer';
+import { IQueueEntry } from '../../console/data/client';
+import { QueueModel } from '../../lab/sidebar/queue';
+import { clientOf, NotebookServer, user, waits } from '../notebookServer';
 
 describe('QueueModel', () => {
   let server: NotebookServer;
@@ -17,7 +17,7 @@ describe('QueueModel', () => {
     server = await NotebookServer.open();
     server.answers['GET user'] = [200, user()];
     server.answers['GET queue'] = [200, { default: [first, others, second, urgent], vision: [] }];
-    model = new QueueModel(new Api(server.settings, 'en', trans));
+    model = new QueueModel(clientOf(server.settings));
   });
 
   afterEach(async () => {

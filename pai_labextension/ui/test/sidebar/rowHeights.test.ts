@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { RowHeights } from '../../src/sidebar/rowHeights';
+import { RowHeights } from '../../lab/sidebar/rowHeights';
 import { job } from '../notebookServer';
 
 it('takes a row to be as high as the last one like it', () => {

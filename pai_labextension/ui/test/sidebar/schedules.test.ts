@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { Api, ISchedule } from '../../src/api';
-import { SchedulesModel } from '../../src/sidebar/schedules';
-import { NotebookServer, trans, user } from '../notebookServer';
+import { ISchedule } from '../../console/data/client';
+import { SchedulesModel } from '../../lab/sidebar/schedules';
+import { clientOf, NotebookServer, user } from '../notebookServer';
 
 const nightly: ISchedule = {
   ...{ name: 'nightly', username: 'alice', cron: '30 2 * * *', timeZone: 'UTC', overlap: 'skip' },
@@ -18,7 +18,7 @@ describe('SchedulesModel', () => {
     server = await NotebookServer.open();
     server.answers['GET user'] = [200, user()];
     server.answers['GET user/alice/schedules'] = [200, [nightly]];
-    model = new SchedulesModel(new Api(server.settings, 'en', trans));
+    model = new SchedulesModel(clientOf(server.settings));
   });
 
   afterEach(async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { allOrNone, extended, ISelection, isWhole, NOTHING, toggled } from '../../src/sidebar/selection';
+import { allOrNone, extended, ISelection, isWhole, NOTHING, toggled } from '../../lab/sidebar/selection';
 
 const rows = ['a', 'b', 'c', 'd'];
 const chosen = (selection: ISelection) => [...selection.chosen].sort();

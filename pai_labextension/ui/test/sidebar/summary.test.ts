@@ -2,9 +2,9 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { describe, expect, it } from 'vitest';
 
-import { IJob } from '../../src/api';
-import { IJobsModel } from '../../src/model';
-import { explanation, summary } from '../../src/sidebar/summary';
+import { IJob } from '../../console/data/client';
+import { IJobsModel } from '../../lab/model';
+import { explanation, summary } from '../../lab/sidebar/summary';
 import { job } from '../notebookServer';
 
 const trans = nullTranslator.load('pai_labextension');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { chart, IUsage, meanUse, nearest, untilNow, UsageModel } from '../../src/sidebar/usage';
+import { chart, IUsage, meanUse, nearest, untilNow, UsageModel } from '../../lab/sidebar/usage';
 
 const MINUTE = 60_000;
 const NOON = 1_763_690_400_000;

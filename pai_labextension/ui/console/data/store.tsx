@@ -1,0 +1,347 @@
+// What is known of the scheduler, kept up to date: signals that something changed, and questions that are asked again.
+
+import * as React from 'react';
+
+/** Something that holds on to others until it is disposed of. */
+export interface IDisposable {
+  readonly isDisposed: boolean;
+  dispose(): void;
+}
+
+type Listener<News> = (news: News) => void;
+
+/** Where one hears of something. */
+export interface ISignal<News = void> {
+  /** Call a listener from now on; the function that comes back ends that. */
+  connect(listener: Listener<News>): () => void;
+}
+
+/** Tells its listeners, in the order in which they came. */
+export class Signal<News = void> implements ISignal<News> {
+  connect(listener: Listener<News>): () => void {
+    // (two may be the same function)
+    const own: Listener<News> = news => listener(news);
+    this.listeners.add(own);
+    return () => void this.listeners.delete(own);
+  }
+
+  emit(news: News): void {
+    for (const listener of [...this.listeners]) {
+      listener(news);
+    }
+  }
+
+  /** Forget all listeners. */
+  clear(): void {
+    this.listeners.clear();
+  }
+
+  private readonly listeners = new Set<Listener<News>>();
+}
+
+/** Draw a component anew whenever a signal is heard. */
+export function useSignal(signal: ISignal<unknown>): void {
+  const [, setHeard] = React.useState(0);
+  React.useEffect(() => signal.connect(() => setHeard(heard => heard + 1)), [signal]);
+}
+
+/** Draws what is in it anew whenever a signal is heard. */
+export function OnSignal(props: { signal: ISignal<unknown>; children: () => React.ReactNode }): React.ReactElement {
+  useSignal(props.signal);
+  return <>{props.children()}</>;
+}
+
+/** The event of the window when the server answers again. */
+const ANSWERED = 'pai-server-answers';
+
+/** Tell all polls that wait that the server answers again. */
+export function tellAnswered(): void {
+  window.dispatchEvent(new Event(ANSWERED));
+}
+
+export interface IPollOptions {
+  /** ms between the end of a question and the next one. */
+  readonly interval: number;
+  /** ms between two questions at most, after several that failed. */
+  readonly max: number;
+  /** Whether it is asked while nobody sees the page, too. */
+  readonly hidden?: () => boolean;
+}
+
+/**
+ * Asks a question again and again while it is started: less often while that fails, not at all while the page is hidden,
+ * and at once when the server answers again, the network is back, or the page is looked at again.
+ */
+export class Poll implements IDisposable {
+  /** ms until the next question; a change holds from the next one on. */
+  interval: number;
+
+  constructor(
+    private readonly ask: () => Promise<unknown>,
+    private readonly options: IPollOptions
+  ) {
+    this.interval = options.interval;
+    const wake = () => {
+      if (this.isWaiting && !this.rests) {
+        void this.refresh();
+      }
+    };
+    this.deaf = [
+      [window, ANSWERED],
+      [window, 'online'],
+      [document, 'visibilitychange'],
+      [document, 'resume'] // of a page that the browser has put to sleep
+    ].map(([target, event]) => {
+      (target as EventTarget).addEventListener(event as string, wake);
+      return () => (target as EventTarget).removeEventListener(event as string, wake);
+    });
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  /** Begin to ask, at once; nothing where it asks already. */
+  start(): void {
+    if (!this.isStarted) {
+      void this.refresh();
+    }
+  }
+
+  /** Ask no more. */
+  stop(): void {
+    this.isStarted = false;
+    this.isWaiting = false;
+    clearTimeout(this.timer);
+  }
+
+  /** Ask now, and go on from there; resolves when that is answered, or has failed. */
+  async refresh(): Promise<void> {
+    if (this._isDisposed) {
+      return;
+    }
+    this.isStarted = true;
+    if (this.asking) {
+      // what is under way may not know yet of what has made somebody ask again
+      this.next ??= this.asking.then(() => {
+        this.next = null;
+        return this.refresh();
+      });
+      return this.next;
+    }
+    clearTimeout(this.timer);
+    this.isWaiting = false;
+    this.asking = this.once();
+    await this.asking;
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    this.stop();
+    this.deaf.forEach(stop => stop());
+  }
+
+  private async once(): Promise<void> {
+    try {
+      await this.ask();
+      this.failures = 0;
+    } catch {
+      this.failures += 1;
+    }
+    this.asking = null;
+    if (this.isStarted && !this.next) {
+      this.wait();
+    }
+  }
+
+  private wait(): void {
+    this.isWaiting = this.failures > 0;
+    const { interval, failures } = this;
+    // not all pages at once, after a server was away
+    const longer = failures > 0 ? interval * 2 ** Math.min(failures, 16) * (0.75 + Math.random() / 2) : interval;
+    this.timer = setTimeout(
+      () => {
+        if (this.rests) {
+          this.isWaiting = true;
+        } else {
+          void this.refresh();
+        }
+      },
+      Math.min(longer, Math.max(this.options.max, interval))
+    );
+  }
+
+  /** Whether nobody looks. */
+  private get rests(): boolean {
+    return document.visibilityState === 'hidden' && !this.options.hidden?.();
+  }
+
+  private readonly deaf: (() => void)[];
+  private _isDisposed = false;
+  private isStarted = false;
+  /** Whether the next question may be long in coming, or does not come by itself. */
+  private isWaiting = false;
+  private asking: Promise<void> | null = null;
+  private next: Promise<void> | null = null;
+  private failures = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** ms between two questions, and at most after failed ones. */
+const INTERVAL = 5_000;
+const MAX_INTERVAL = 30_000;
+
+/** The answer to one question, which is asked again while somebody looks. */
+export class Polled<Answer> implements IDisposable {
+  /** @param interval - ms between two questions */
+  constructor(
+    private readonly question: () => Promise<Answer>,
+    interval = INTERVAL
+  ) {
+    this.poll = new Poll(() => this.ask(), { interval, max: MAX_INTERVAL });
+  }
+
+  /** What was answered last; `null` until the first answer. */
+  get answer(): Answer | null {
+    return this._answer;
+  }
+
+  /** When that was, in ms since the epoch; 0 until the first answer. */
+  get answeredAt(): number {
+    return this._answeredAt;
+  }
+
+  /** Why the last question had no answer; empty when it had one. */
+  get error(): string {
+    return this._error;
+  }
+
+  get isDisposed(): boolean {
+    return this.poll.isDisposed;
+  }
+
+  /** Ask now; resolves when answered. */
+  refresh(): Promise<void> {
+    return this.poll.refresh();
+  }
+
+  /** Note that the answer came into view, or went: nobody is asked while nobody looks. */
+  setShown(shown: boolean): void {
+    if (shown) {
+      this.poll.start();
+    } else {
+      this.poll.stop();
+    }
+  }
+
+  dispose(): void {
+    this.poll.dispose();
+    this.changed.clear();
+  }
+
+  private async ask(): Promise<void> {
+    try {
+      this._answer = await this.question();
+      this._answeredAt = Date.now();
+      this._error = '';
+    } catch (error) {
+      this._error = error instanceof Error ? error.message : String(error);
+      throw error; // the poll then asks less often
+    } finally {
+      if (!this.isDisposed) {
+        this.changed.emit();
+      }
+    }
+  }
+
+  readonly changed = new Signal();
+  private readonly poll: Poll;
+  private _answer: Answer | null = null;
+  private _answeredAt = 0;
+  private _error = '';
+}
+
+/** What was answered last, and why the last question had no answer. */
+export interface IPolledAnswer<Answer> {
+  readonly answer: Answer | null;
+  readonly error: string;
+}
+
+/**
+ * Ask again and again as long as the component is there and in view.
+ *
+ * @param question - a new one, by `key`, is asked at once
+ * @param interval - ms between two questions
+ */
+export function usePolled<Answer>(
+  key: string,
+  question: () => Promise<Answer>,
+  interval: number,
+  isShown: boolean
+): IPolledAnswer<Answer> {
+  const [answer, setAnswer] = React.useState<IPolledAnswer<Answer>>({ answer: null, error: '' });
+  const asked = React.useRef(question);
+  React.useEffect(() => {
+    asked.current = question;
+  });
+  React.useEffect(() => {
+    if (!isShown) {
+      return undefined;
+    }
+    const polled = new Polled(() => asked.current(), interval);
+    polled.changed.connect(() =>
+      setAnswer(before => ({ answer: polled.answer ?? before.answer, error: polled.error }))
+    );
+    polled.setShown(true);
+    return () => polled.dispose();
+  }, [key, interval, isShown]);
+  return answer;
+}
+
+/** Does something once it was not asked for again for a while. */
+export class Debouncer implements IDisposable {
+  /** @param quiet - ms of that while */
+  constructor(
+    private readonly act: () => Promise<void>,
+    private readonly quiet: number
+  ) {}
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  /** Ask for it. */
+  invoke(): void {
+    clearTimeout(this.timer);
+    if (!this._isDisposed) {
+      this.timer = setTimeout(() => void this.act().catch(() => undefined), this.quiet);
+    }
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    clearTimeout(this.timer);
+  }
+
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private _isDisposed = false;
+}
+
+/**
+ * Do something with each of many things in their order, `most` of them at once; resolves when all are done.
+ *
+ * A browser has six connections to a server, and what a person waits for needs one.
+ */
+export async function fewAtOnce<Item>(
+  items: Iterable<Item>,
+  most: number,
+  act: (item: Item) => Promise<void>
+): Promise<void> {
+  const left = items[Symbol.iterator]();
+  const work = async () => {
+    for (let item = left.next(); !item.done; item = left.next()) {
+      await act(item.value);
+    }
+  };
+  await Promise.all(Array.from({ length: most }, work));
+}

@@ -1,0 +1,44 @@
+// Links to what listens on a task's ports.
+
+import { launchIcon } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { IConnect } from '../../console/data/client';
+import { ITranslation } from '../../console/host';
+import { ConnectModel } from './connectModel';
+
+/** A link that opens in a tab of its own. */
+export function PortLink(props: { label: string; url: string; title: string }): React.ReactElement {
+  return (
+    <a className="pai-PortLink" href={props.url} target="_blank" rel="noopener" title={props.title}>
+      {props.label}
+      <launchIcon.react tag="span" width="12px" height="12px" />
+    </a>
+  );
+}
+
+/** All ports of a task, with what may be done with them. */
+export function PortsGuide(props: { model: ConnectModel; connect: IConnect; trans: ITranslation }): React.ReactElement {
+  const { model, connect, trans } = props;
+  if (connect.ports.length === 0) {
+    return <p>{trans.__('This task has no ports. They are listed as portList in a task role.')}</p>;
+  }
+  return (
+    <>
+      <p>{trans.__('Each link opens what listens on that port of the task; only you can open it.')}</p>
+      <table className="pai-Values">
+        <caption>{trans.__('Ports')}</caption>
+        <tbody>
+          {connect.ports.map(({ label, port, url }) => (
+            <tr key={`${label} ${port}`}>
+              <th scope="row">
+                <PortLink label={label} url={model.link(url)} title={trans.__('Open port %1', port)} />
+              </th>
+              <td>{port}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}

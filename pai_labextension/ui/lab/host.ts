@@ -1,0 +1,135 @@
+// JupyterLab as the place where the console is mounted: its server, its language.
+
+import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import { Token } from '@lumino/coreutils';
+
+import { Client } from '../console/data/client';
+import { ApiError, UNREACHABLE } from '../console/data/errors';
+import { addressOf, IQuestion, ITransport, Query } from '../console/host';
+
+/** Where our routes are, below the notebook server's address. */
+export const ROUTES = 'pai';
+const FORBIDDEN = 403;
+
+/** What all our plugins share. */
+export interface ILabHost {
+  readonly transport: LabTransport;
+  readonly client: Client;
+  readonly trans: TranslationBundle;
+  /** The person's language as browsers name it ("zh-CN"). */
+  readonly language: string;
+}
+
+export const ILabHost = new Token<ILabHost>('pai-labextension:ILabHost', 'The way to the notebook server.');
+
+export const hostPlugin: JupyterFrontEndPlugin<ILabHost> = {
+  id: 'pai-labextension:host',
+  description: 'Asks the notebook server in the language of the person in front of it.',
+  autoStart: true,
+  optional: [ITranslator],
+  provides: ILabHost,
+  activate: (app: JupyterFrontEnd, translator: ITranslator | null) => {
+    const known = translator ?? nullTranslator;
+    const trans = known.load('pai_labextension');
+    // (JupyterLab writes zh_CN where the browser wants zh-CN)
+    const language = known.languageCode.replace('_', '-');
+    const transport = new LabTransport(app.serviceManager.serverSettings, language);
+    return { transport, client: new Client(transport, trans), trans, language };
+  }
+};
+
+/** Asks the notebook server as JupyterLab itself does. */
+export class LabTransport implements ITransport {
+  /** @param language - of the sentences that come back, as browsers name it */
+  constructor(
+    readonly settings: ServerConnection.ISettings,
+    private readonly language: string
+  ) {}
+
+  async request(question: IQuestion): Promise<Response> {
+    const { method, path, query, body, signal, onUpload } = question;
+    const url = this.href(path, query);
+    const headers: Record<string, string> = { 'Accept-Language': this.language };
+    if (body instanceof Blob) {
+      headers['Content-Type'] = 'application/octet-stream';
+    } else if (body !== undefined) {
+      headers['Content-Type'] = 'application/json';
+    }
+    const sent =
+      body === undefined ? null : body instanceof Blob || typeof body === 'string' ? body : JSON.stringify(body);
+    if (onUpload) {
+      return this.upload(method, url, headers, sent, onUpload, signal ?? null);
+    }
+    const init = { method, headers, body: sent, ...(signal ? { signal } : {}) };
+    return ServerConnection.makeRequest(url, init, this.settings).catch((error: Error) => {
+      // (what the browser says of it is no sentence: `ended/speaking.ts` has put one in its place)
+      throw error.name === 'AbortError' ? error : new ApiError(0, UNREACHABLE, error.message);
+    });
+  }
+
+  href(path: readonly string[], query?: Query): string {
+    return URLExt.join(this.settings.baseUrl, ROUTES) + '/' + addressOf(path, query);
+  }
+
+  resolve(link: string): string {
+    return new URL(link, new URL(this.settings.baseUrl, location.href)).href;
+  }
+
+  /** Send with an XMLHttpRequest: `fetch` does not tell how much has gone off. */
+  private upload(
+    method: string,
+    url: string,
+    headers: Record<string, string>,
+    body: XMLHttpRequestBodyInit | null,
+    onUpload: (bytes: number) => void,
+    signal: AbortSignal | null
+  ): Promise<Response> {
+    return new Promise((resolve, reject) => {
+      const request = new XMLHttpRequest();
+      const abort = () => request.abort();
+      request.open(method, url);
+      for (const [name, value] of Object.entries({ ...headers, 'X-XSRFToken': xsrf() })) {
+        request.setRequestHeader(name, value);
+      }
+      if (this.settings.token) {
+        request.setRequestHeader('Authorization', `token ${this.settings.token}`);
+      }
+      request.upload.onprogress = event => onUpload(event.loaded);
+      request.onload = () => {
+        const { status, statusText, responseText } = request;
+        const answer = new Response(NO_BODY.includes(status) ? null : responseText, { status, statusText });
+        void (status === FORBIDDEN ? this.explained(answer) : Promise.resolve(answer)).then(resolve, reject);
+      };
+      const broken = new ApiError(0, UNREACHABLE, 'the connection broke off');
+      request.onerror = () => void this.explained(null).then(said => (said ? resolve(said) : reject(broken)), reject);
+      request.onabort = () => reject(new DOMException('cancelled', 'AbortError'));
+      request.onloadend = () => signal?.removeEventListener('abort', abort);
+      if (signal?.aborted) {
+        reject(new DOMException('cancelled', 'AbortError'));
+        return;
+      }
+      signal?.addEventListener('abort', abort);
+      request.send(body);
+    });
+  }
+
+  /**
+   * Return the answer that says why an XMLHttpRequest failed: only `fetch` knows of an expired login, and that nobody
+   * answers (`ended/speaking.ts`), so that it is asked for something small.
+   */
+  private async explained<Answer extends Response | null>(answer: Answer): Promise<Answer | Response> {
+    const said = await this.request({ method: 'GET', path: ['api', 'v1', 'user'] });
+    return said.ok ? answer : said;
+  }
+}
+
+/** Answers without a body, by the Fetch standard. */
+const NO_BODY = [101, 103, 204, 205, 304];
+
+/** Return what a form, or an address that the browser opens, has to show that it comes from our own page. */
+export function xsrf(): string {
+  return /\b_xsrf=([^;]*)/.exec(document.cookie)?.[1] ?? '';
+}

@@ -1,0 +1,52 @@
+// The plugins: the person's jobs, "New PAI job", the side bar, the storage, the ways into tasks.
+
+import { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { PageConfig } from '@jupyterlab/coreutils';
+
+import { accessPlugin } from './access/access';
+import { connectPlugin } from './access/connectPlugin';
+import { terminalPlugin } from './access/terminalPlugin';
+import { editorPlugin } from './editor/plugin';
+import { connectionLostPlugin, memoryPlugin, speakingPlugin } from './ended/plugin';
+import { hostPlugin, ILabHost } from './host';
+import { jobPlugin } from './job/plugin';
+import { kernelsPlugin } from './kernels/plugin';
+import { IJobsModel, JobsModel } from './model';
+import { endedJobsPlugin } from './notifications/plugin';
+import { runsPlugin } from './runs/plugin';
+import { sessionPlugin } from './session/plugin';
+import { sidebarPlugin } from './sidebar/plugin';
+import { storagePlugin } from './storage/plugin';
+import { submitPlugin } from './submit/plugin';
+import { timesPlugin } from './times';
+
+const modelPlugin: JupyterFrontEndPlugin<IJobsModel> = {
+  id: 'pai-labextension:model',
+  description: 'Knows the jobs of the person in front of it.',
+  autoStart: true,
+  requires: [ILabHost],
+  provides: IJobsModel,
+  // (the name is written by the server extension)
+  activate: (_, { client }: ILabHost) => new JobsModel(client, PageConfig.getOption('paiJobName'))
+};
+
+export default [
+  hostPlugin,
+  modelPlugin,
+  editorPlugin,
+  sidebarPlugin,
+  jobPlugin,
+  storagePlugin,
+  submitPlugin,
+  runsPlugin,
+  endedJobsPlugin,
+  accessPlugin,
+  terminalPlugin,
+  connectPlugin,
+  kernelsPlugin,
+  timesPlugin,
+  sessionPlugin,
+  speakingPlugin,
+  connectionLostPlugin,
+  memoryPlugin
+];

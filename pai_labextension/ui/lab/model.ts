@@ -1,0 +1,243 @@
+// The person's jobs as last heard, asked again and again, less often while nobody answers or nobody looks.
+
+import { Token } from '@lumino/coreutils';
+
+import { Client, IJob } from '../console/data/client';
+import { fewAtOnce, IDisposable, ISignal, Poll, Signal } from '../console/data/store';
+import { IJobState, isActive, key, waiting } from './jobs';
+import { OwnJobs } from './ownJobs';
+
+/** ms between two questions, and at most after failed ones. A list of many answers is asked for less often. */
+const INTERVAL = 5_000;
+const MAX_INTERVAL = 30_000;
+/** For how many waiting jobs in view to ask why, each a request. */
+const REASONS = 20;
+/** How many requests that end jobs are under way at once, and how many that ask why jobs wait. */
+const AT_ONCE = 8;
+const REASONS_AT_ONCE = 2;
+
+/** A job that was not stopped or deleted, and why. */
+export interface IRefusal {
+  readonly job: IJobState;
+  readonly message: string;
+}
+
+/** What the status bar and the list show. */
+export interface IJobsModel extends IDisposable {
+  /** Newest first; `null` until the first answer. All that have not ended, and others. */
+  readonly jobs: readonly IJob[] | null;
+  /** Whether these are all jobs; those that ended long ago come when a list is in view. */
+  readonly whole: boolean;
+  /** Why the last question had no answer; empty when it had one. */
+  readonly error: string;
+  readonly changed: ISignal;
+  /** Return whether a job is the notebook server in front of which the person sits. */
+  isOwnServer(job: Pick<IJob, 'name'>): boolean;
+  /** Whether this page has stopped the job, so that its stop is no news. */
+  isStoppedHere(job: IJobState): boolean;
+  /** Why a waiting job waits; `undefined` where that is not known (yet). */
+  reason(job: IJob): string | undefined;
+  /** Ask now; resolves when answered. */
+  refresh(): Promise<void>;
+  /** Stop jobs (`force`: kill their tasks at once) and ask again; give those that were not stopped. */
+  stop(jobs: readonly IJobState[], force?: boolean): Promise<IRefusal[]>;
+  /** Delete jobs with their logs and ask again; give those that were not deleted. */
+  delete(jobs: readonly IJobState[]): Promise<IRefusal[]>;
+  /** Note that a list of jobs came into view, or went. */
+  setListed(listed: boolean): void;
+  /** Note whether the ends of jobs are to be heard of while the page is hidden, too. */
+  setHeardHidden(heard: boolean): void;
+  /** Note which jobs are in view: of these it is asked why they wait. */
+  see(jobs: readonly IJob[]): void;
+}
+
+export const IJobsModel = new Token<IJobsModel>(
+  'pai-labextension:IJobsModel',
+  'The jobs of the person in front of it.'
+);
+
+export class JobsModel implements IJobsModel {
+  /** @param ownServer - the name of the job that this notebook server is; empty where it is none */
+  constructor(
+    private readonly api: Client,
+    private readonly ownServer = ''
+  ) {
+    this.poll = new Poll(() => this.ask(), {
+      interval: INTERVAL,
+      max: MAX_INTERVAL,
+      // who is told outside of the page hears of the jobs that have not ended
+      hidden: () => this.heardHidden && (this._jobs?.some(isActive) ?? true)
+    });
+    this.poll.start();
+  }
+
+  get jobs(): readonly IJob[] | null {
+    return this._jobs;
+  }
+
+  get whole(): boolean {
+    return this.own?.whole ?? false;
+  }
+
+  get error(): string {
+    return this._error;
+  }
+
+  readonly changed = new Signal();
+
+  get isDisposed(): boolean {
+    return this.poll.isDisposed;
+  }
+
+  isOwnServer(job: Pick<IJob, 'name'>): boolean {
+    return this.ownServer !== '' && job.name === this.ownServer;
+  }
+
+  isStoppedHere(job: IJobState): boolean {
+    return this.stoppedHere.has(key(job));
+  }
+
+  reason(job: IJob): string | undefined {
+    return this.reasons.get(key(job));
+  }
+
+  refresh(): Promise<void> {
+    return this.poll.refresh();
+  }
+
+  async stop(jobs: readonly IJobState[], force = false): Promise<IRefusal[]> {
+    return this.end(jobs, async job => {
+      // noted first: the job may be seen stopped before the call is answered
+      this.stoppedHere.add(key(job));
+      try {
+        await this.api.stop(job, force);
+      } catch (error) {
+        this.stoppedHere.delete(key(job));
+        throw error;
+      }
+    });
+  }
+
+  async delete(jobs: readonly IJobState[]): Promise<IRefusal[]> {
+    return this.end(jobs, async job => {
+      await this.api.delete(job);
+      this.own?.forget(job);
+      // its name is free for another job
+      this.stoppedHere.delete(key(job));
+    });
+  }
+
+  setListed(listed: boolean): void {
+    this.listed = listed;
+    if (listed) {
+      void this.poll.refresh();
+    }
+  }
+
+  setHeardHidden(heard: boolean): void {
+    this.heardHidden = heard;
+  }
+
+  see(jobs: readonly IJob[]): void {
+    this.seen = jobs.filter(job => job.state === 'WAITING').slice(0, REASONS);
+    if (this.seen.some(job => !this.answered.has(key(job)))) {
+      void this.askReasons(false).then(() => this.emit());
+    }
+  }
+
+  dispose(): void {
+    this.poll.dispose();
+    this.changed.clear();
+  }
+
+  private async ask(): Promise<void> {
+    try {
+      this.own ??= new OwnJobs(this.api, (await this.api.whoami()).username, () => this.take());
+      await this.own.follow(this.listed);
+      this.poll.interval = INTERVAL * this.own.pages;
+      this._error = '';
+      this.take();
+      await this.askReasons(true);
+      this.emit();
+    } catch (error) {
+      this._error = error instanceof Error ? error.message : String(error);
+      this.emit();
+      throw error; // the poll then asks less often
+    }
+  }
+
+  private take(): void {
+    this._jobs = this.own?.jobs ?? null;
+    this.emit();
+  }
+
+  private emit(): void {
+    if (!this.isDisposed) {
+      this.changed.emit();
+    }
+  }
+
+  /**
+   * Ask why the first job waits, which the tooltip says, and those in view.
+   *
+   * @param again - those too of which it is known: it may have changed
+   */
+  private async askReasons(again: boolean): Promise<void> {
+    const first = waiting(this.own?.jobs ?? []).slice(0, 1);
+    const jobs = this.listed ? [...first, ...this.seen] : first;
+    const wanted = new Map(jobs.map(job => [key(job), job]));
+    // what is out of view is asked again when it comes back; until then it waits for what it waited for
+    this.answered.forEach(name => wanted.has(name) || this.answered.delete(name));
+    const all = new Set(waiting(this.own?.jobs ?? []).map(key));
+    for (const name of this.reasons.keys()) {
+      if (!all.has(name)) {
+        this.reasons.delete(name);
+      }
+    }
+    this.turn += 1;
+    const { turn } = this;
+    const left = [...wanted].filter(([name]) => again || !this.answered.has(name));
+    await fewAtOnce(left, REASONS_AT_ONCE, async ([name, job]) => {
+      // others have come into view: whoever asks for these asks for what is left, too
+      if (turn !== this.turn) {
+        return;
+      }
+      // a job that was deleted since has no reason any more
+      const reason = await this.api.waitingReason(job).catch(() => '');
+      this.answered.add(name);
+      if (reason) {
+        this.reasons.set(name, reason);
+      } else {
+        this.reasons.delete(name);
+      }
+    });
+  }
+
+  /** Do something with each of some jobs, some at once. */
+  private async end(jobs: readonly IJobState[], act: (job: IJobState) => Promise<void>): Promise<IRefusal[]> {
+    const refused: IRefusal[] = [];
+    await fewAtOnce(jobs, AT_ONCE, async job => {
+      try {
+        await act(job);
+      } catch (error) {
+        refused.push({ job, message: error instanceof Error ? error.message : String(error) });
+      }
+    });
+    await this.refresh();
+    return refused;
+  }
+
+  private readonly poll: Poll;
+  private _jobs: readonly IJob[] | null = null;
+  private _error = '';
+  private own: OwnJobs | undefined;
+  private readonly stoppedHere = new Set<string>();
+  private readonly reasons = new Map<string, string>();
+  /** Jobs of which it was asked. */
+  private readonly answered = new Set<string>();
+  /** Grows with each round of questions. */
+  private turn = 0;
+  private seen: readonly IJob[] = [];
+  private listed = false;
+  private heardHidden = false;
+}

@@ -1,0 +1,89 @@
+// The states of jobs and of machines in words.
+
+import { IJob, INode, JobState } from '../console/data/client';
+import { ITranslation } from '../console/host';
+import { localText } from './times';
+
+/** Return how a job is, in words: its state, and what it is doing exactly where the state does not say that. */
+export function stateLabel(job: Pick<IJob, 'state' | 'subState'>, trans: ITranslation): string {
+  const doing = subStateLabel(job.subState, trans);
+  const state = stateWord(job.state, trans);
+  return doing ? trans.__('%1: %2', state, doing) : state;
+}
+
+/** Return a state in a word. */
+export function stateWord(state: JobState, trans: ITranslation): string {
+  switch (state) {
+    case 'WAITING':
+      return trans.__('Waiting');
+    case 'RUNNING':
+      return trans.__('Running');
+    case 'SUCCEEDED':
+      return trans.__('Succeeded');
+    case 'FAILED':
+      return trans.__('Failed');
+    case 'STOPPED':
+      return trans.__('Stopped');
+  }
+}
+
+function subStateLabel(subState: string, trans: ITranslation): string {
+  switch (subState) {
+    case 'DEPENDENCY_WAIT':
+      return trans.__('for other jobs');
+    case 'STARTING':
+      return trans.__('starting');
+    case 'RETRY_WAIT':
+      return trans.__('to be tried again');
+    case 'ENDING':
+      return trans.__('ending');
+    case 'DEBUG_HELD':
+      return trans.__('failed, container kept for debugging');
+    default:
+      return '';
+  }
+}
+
+/** Return what colours a machine: that it is closed counts where it could take jobs otherwise. */
+export function shownState(node: Pick<INode, 'state' | 'closed'>): string {
+  return node.closed && node.state === 'READY' ? 'CLOSED' : node.state;
+}
+
+/** Return how a machine is, in words; of one that is closed, by whom and why; and what maintenance is planned. */
+export function machineLabel(
+  node: Pick<INode, 'state' | 'closed' | 'maintenance'>,
+  trans: ITranslation,
+  language: string
+): string {
+  const from = node.closed?.since ?? 0;
+  const planned = (node.maintenance ?? []).filter(one => one.begin > from);
+  return planned.reduce(
+    (label, { begin, end, reason }) => {
+      const [first, last] = [begin, end].map(time => localText(new Date(time), language, 'minutes'));
+      return trans.__('%1; maintenance from %2 to %3: %4', label, first, last, reason);
+    },
+    stateLabelOf(node, trans, language)
+  );
+}
+
+function stateLabelOf(node: Pick<INode, 'state' | 'closed'>, trans: ITranslation, language: string): string {
+  if (node.closed?.until && node.state === 'READY') {
+    const until = localText(new Date(node.closed.until), language, 'minutes');
+    return trans.__('in maintenance until %1: %2', until, node.closed.reason);
+  }
+  if (node.closed && node.state === 'READY') {
+    return trans.__('closed by %1: %2', node.closed.by, node.closed.reason);
+  }
+  switch (node.state) {
+    case 'READY':
+      return trans.__('ready');
+    case 'PAUSED':
+      return trans.__('paused: nothing new starts there');
+    case 'DRAINED':
+      return trans.__('drained: nothing new starts there');
+    case 'FULL':
+      return trans.__('its disk is almost full: nothing new starts there');
+    case 'LOST':
+      return trans.__('lost: it does not answer');
+  }
+}

@@ -1,0 +1,339 @@
+// The browser of the storage: JupyterLab's own, a part of large folders at a time, with our uploads.
+
+import { showErrorMessage, ReactWidget, UseSignal } from '@jupyterlab/apputils';
+import { DirListing, FileBrowser } from '@jupyterlab/filebrowser';
+import { Contents } from '@jupyterlab/services';
+import {
+  caretLeftIcon,
+  caretRightIcon,
+  fileUploadIcon,
+  filterIcon,
+  homeIcon,
+  LabIcon,
+  newFolderIcon,
+  refreshIcon,
+  ToolbarButton
+} from '@jupyterlab/ui-components';
+import { Message } from '@lumino/messaging';
+import { Debouncer } from '@lumino/polling';
+import * as React from 'react';
+
+import { ITranslation } from '../../console/host';
+import { DRIVE, StorageDrive } from './drive';
+import { mayDelete, mayOpen, showBeginning } from './dialogs';
+import { chosenFiles, droppedFiles, IChosen } from '../../console/storage/dropped';
+import { StorageModel } from './model';
+import { uploadFolderIcon } from '../icon';
+import { join, nameOf, parentOf } from '../../console/storage/paths';
+import { IconButton } from '../buttons';
+import { reason, UploadsPanel } from './uploadsView';
+import { Uploads } from '../../console/storage/uploads';
+
+/** ms after a file has come before the folder is looked at again, as the next may follow at once. */
+const LOOK_AGAIN = 500;
+/** Bytes that are shown of a file that is too large to be opened. */
+const BEGINNING = 64 * 1024;
+
+interface IBrowserOptions extends FileBrowser.IOptions {
+  model: StorageModel;
+  drive: StorageDrive;
+  uploads: Uploads;
+  trans: ITranslation;
+  /** Called when somebody looks at it for the first time. */
+  onFirstShow: () => void;
+}
+
+export class StorageBrowser extends FileBrowser {
+  constructor(options: IBrowserOptions) {
+    super(options);
+    const { drive, model, trans, uploads } = options;
+    this.options = options;
+    this.addClass('pai-Storage');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', trans.__('PAI storage'));
+    // the side bar is narrow: a name is more than a date, which the properties tell
+    this.showLastModifiedColumn = false;
+    this.showFileSizeColumn = true;
+    this.mainPanel.insertWidget(2, new NoticeView(model, trans));
+    this.mainPanel.addWidget(new PagesView(model, trans, pages => this.turn(pages)));
+    this.addWidget(new UploadsPanel({ uploads, trans }));
+    this.toolbar.addItem(
+      'home',
+      button(homeIcon, trans.__('My own files'), async () => model.cd(await drive.client.home()))
+    );
+    this.toolbar.addItem(
+      'new-folder',
+      button(newFolderIcon, trans.__('New folder'), () => this.createNewDirectory())
+    );
+    this.toolbar.addItem(
+      'upload-files',
+      button(fileUploadIcon, trans.__('Upload files'), () => this.choose(false))
+    );
+    this.toolbar.addItem(
+      'upload-folder',
+      button(uploadFolderIcon, trans.__('Upload a folder'), () => this.choose(true))
+    );
+    this.toolbar.addItem(
+      'refresh',
+      button(refreshIcon, trans.__('Refresh'), () => model.refresh())
+    );
+    this.toolbar.addItem(
+      'filter',
+      button(filterIcon, trans.__('Filter by name'), () => this.toggleFilter())
+    );
+    const look = new Debouncer(() => model.refresh(), LOOK_AGAIN);
+    uploads.arrived.connect(path => {
+      // of a folder that came with files in it, only the uppermost is seen here
+      if (`${parentOf(path)}/`.startsWith(model.folder === '/' ? '/' : `${model.folder}/`)) {
+        void look.invoke();
+      }
+    });
+    this.disposed.connect(() => look.dispose());
+    this.begin = () => this.goHome(drive);
+  }
+
+  declare readonly model: StorageModel;
+
+  /** Upload into the folder that is shown. */
+  async upload(chosen: Promise<IChosen> | IChosen): Promise<void> {
+    const { trans, uploads, model } = this.options;
+    // before that, the folder that is shown is not the one it begins with
+    await this.begun;
+    const folder = model.folder;
+    try {
+      await uploads.add(await chosen, folder);
+    } catch (error) {
+      await showErrorMessage(trans.__('Nothing was uploaded'), reason(error, trans));
+    }
+  }
+
+  /** Go to a folder, or to a file in its folder. */
+  async reveal(path: string): Promise<void> {
+    await this.comeIntoView();
+    await this.begun;
+    const { isFolder } = await this.options.drive.client.status(path);
+    if (!isFolder) {
+      this.model.turnTo(nameOf(path));
+    }
+    await this.model.cd(isFolder ? path : parentOf(path));
+    if (!isFolder) {
+      await this.model.refresh();
+      await this.selectItemByName(nameOf(path));
+    }
+  }
+
+  protected override createDirListing(options: DirListing.IOptions): DirListing {
+    const listing = new StorageListing(options);
+    listing.onDrop = data => void this.upload(droppedFiles(data));
+    // the options are not there before the listing is
+    const pathOf = (item: Contents.IModel) => join(item.path.slice(DRIVE.length + 1));
+    const head = (item: Contents.IModel) => this.options.drive.client.read(pathOf(item), BEGINNING);
+    listing.mayOpen = item =>
+      mayOpen(
+        item,
+        this.options.trans,
+        () => this.model.download(item.path),
+        () => showBeginning(item.name, head(item), this.options.trans)
+      );
+    listing.mayDelete = items =>
+      mayDelete(items, item => this.options.drive.client.summary(pathOf(item)), this.options.trans);
+    listing.erase = items => this.erase(items);
+    return listing;
+  }
+
+  protected override onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    void this.comeIntoView();
+  }
+
+  protected override onAfterAttach(message: Message): void {
+    super.onAfterAttach(message);
+    if (this.isVisible) {
+      void this.comeIntoView();
+    }
+  }
+
+  /** Nothing is asked before somebody looks. */
+  private async comeIntoView(): Promise<void> {
+    if (this.begin !== null) {
+      const begin = this.begin;
+      this.begin = null;
+      this.options.onFirstShow();
+      this.begun = begin();
+      await this.begun;
+    }
+    await this.model.refresh();
+  }
+
+  /** A person's first visit begins in their own tree. */
+  private async goHome(drive: StorageDrive): Promise<void> {
+    await this.model.restore(this.id);
+    if (this.model.folder === '/') {
+      const home = await drive.client.home().catch(() => '/');
+      await this.model.cd(home);
+    }
+  }
+
+  private async erase(items: readonly Contents.IModel[]): Promise<void> {
+    for (const item of items) {
+      try {
+        await this.model.manager.deleteFile(item.path);
+      } catch (error) {
+        await showErrorMessage(this.options.trans.__('“%1” was not deleted', item.name), error as Error);
+        return;
+      }
+    }
+  }
+
+  private choose(folder: boolean): void {
+    const input = document.createElement('input');
+    input.type = 'file';
+    input.multiple = true;
+    input.webkitdirectory = folder;
+    input.onchange = () => void this.upload(chosenFiles(input.files ?? []));
+    input.click();
+  }
+
+  private toggleFilter(): void {
+    this.showFileFilter = !this.showFileFilter;
+  }
+
+  private turn(pages: -1 | 1): void {
+    this.model.turn(pages);
+    this.listing.clearSelectedItems();
+    this.listing.sort(this.listing.sortState);
+    this.listing.contentNode.scrollTop = 0;
+  }
+
+  private readonly options: IBrowserOptions;
+  private begin: (() => Promise<void>) | null;
+  private begun = Promise.resolve();
+}
+
+class StorageListing extends DirListing {
+  /** Called with what was dropped from outside of the browser. */
+  onDrop: (data: DataTransfer) => void = () => undefined;
+
+  /** Asked before a file is opened, and before something is deleted. */
+  mayOpen: (item: Contents.IModel) => boolean = () => true;
+  mayDelete: (items: readonly Contents.IModel[]) => Promise<boolean> = async () => true;
+  /** Deletes without asking again. */
+  erase: (items: readonly Contents.IModel[]) => Promise<void> = async () => undefined;
+
+  override sort(state: DirListing.ISortState): void {
+    (this.model as StorageModel).setOrder(state);
+    super.sort(state);
+  }
+
+  /** JupyterLab asks whether to move to the trash, but the storage has none. */
+  override async delete(): Promise<void> {
+    const items = Array.from(this.selectedItems());
+    if (items.length > 0 && (await this.mayDelete(items))) {
+      await this.erase(items);
+    }
+  }
+
+  /** The menu of JupyterLab's own files promises a trash, a terminal and links that there are not: ours has its own. */
+  protected override updateNodes(items: Contents.IModel[], nodes: HTMLElement[], sizeOnly?: boolean): void {
+    super.updateNodes(items, nodes, sizeOnly);
+    if (!sizeOnly) {
+      items.forEach((item, index) => {
+        nodes[index]!.removeAttribute('data-isdir');
+        nodes[index]!.dataset.kind = item.type === 'directory' ? 'folder' : 'file';
+      });
+    }
+  }
+
+  protected override handleOpen(item: Contents.IModel): void {
+    if (item.type === 'directory' || this.mayOpen(item)) {
+      super.handleOpen(item);
+    }
+  }
+
+  protected override evtNativeDrop(event: DragEvent): void {
+    event.preventDefault();
+    if (event.dataTransfer) {
+      this.onDrop(event.dataTransfer);
+    }
+  }
+}
+
+/** Says why nothing came, or that there is nothing. */
+class NoticeView extends ReactWidget {
+  constructor(
+    private readonly model: StorageModel,
+    private readonly trans: ITranslation
+  ) {
+    super();
+  }
+
+  protected render(): React.ReactElement {
+    const { model, trans } = this;
+    return (
+      <UseSignal signal={model.windowChanged}>
+        {() =>
+          model.error === '' ? null : (
+            <p role="alert" className="pai-Storage-error">
+              {trans.__('This folder cannot be shown: %1', model.error)}
+            </p>
+          )
+        }
+      </UseSignal>
+    );
+  }
+}
+
+/** Tells which part of a large folder is shown, and turns to the others. */
+class PagesView extends ReactWidget {
+  constructor(
+    private readonly model: StorageModel,
+    private readonly trans: ITranslation,
+    private readonly onTurn: (pages: -1 | 1) => void
+  ) {
+    super();
+    this.addClass('pai-Storage-pages');
+  }
+
+  protected render(): React.ReactElement {
+    return <UseSignal signal={this.model.windowChanged}>{() => this.pages()}</UseSignal>;
+  }
+
+  private pages(): React.ReactElement | null {
+    const { model, trans } = this;
+    const [first, last] = model.range;
+    if (model.error !== '') {
+      return null;
+    }
+    if (model.total === 0) {
+      return <p role="status">{trans.__('Nothing is here yet. Drop files or folders to upload them.')}</p>;
+    }
+    if (first === 1 && last === model.total) {
+      return null;
+    }
+    return (
+      <nav aria-label={trans.__('Parts of this folder')}>
+        <IconButton
+          icon={caretLeftIcon}
+          label={trans.__('Those before')}
+          disabled={first === 1}
+          onClick={() => this.onTurn(-1)}
+        />
+        <span role="status">{trans.__('%1–%2 of %3', number(first), number(last), number(model.total))}</span>
+        <IconButton
+          icon={caretRightIcon}
+          label={trans.__('Those after')}
+          disabled={last === model.total}
+          onClick={() => this.onTurn(1)}
+        />
+      </nav>
+    );
+  }
+}
+
+function button(icon: LabIcon, tooltip: string, onClick: () => unknown): ToolbarButton {
+  return new ToolbarButton({ icon, tooltip, onClick: () => void onClick() });
+}
+
+function number(value: number): string {
+  return value.toLocaleString();
+}

@@ -1,0 +1,245 @@
+// The storage as one of JupyterLab's drives: what opens, saves, renames and copies files finds them there.
+
+import { Contents, ServerConnection } from '@jupyterlab/services';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { ApiError } from '../../console/data/errors';
+import { ITranslation } from '../../console/host';
+import { LabTransport, xsrf } from '../host';
+import { decode, emptyNotebook, encode, FormatError, LARGEST_OPENED, modelOf, typeOf } from './contents';
+import { IFileInfo, StorageClient } from '../../console/storage/client';
+import { isPart, join, nameOf, numbered, parentOf, partsOf } from '../../console/storage/paths';
+import { bytesText } from '../../console/storage/quantities';
+
+/** What stands before the paths of the drive, as in `PAI:alice/code`. */
+export const DRIVE = 'PAI';
+/** So many entries of a folder are fetched; who has more must look into it otherwise. */
+export const MOST_LISTED = 100_000;
+
+/** The storage refused, as JupyterLab knows a refusal; `code` is WebHDFS's name for the reason. */
+export class DriveError extends ServerConnection.ResponseError {
+  constructor({ status, code, message }: ApiError) {
+    // (a response has no status below 200)
+    super(new Response(null, { status: Math.max(status, 200) }), message);
+    this.code = code;
+  }
+
+  readonly code: string;
+}
+
+/** Asks the storage for JupyterLab. */
+class DriveClient extends StorageClient {
+  override async find(path: string): Promise<IFileInfo | null> {
+    try {
+      return await this.status(path);
+    } catch (error) {
+      if (error instanceof DriveError && error.response.status === 404) {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  protected override async send(...question: Parameters<StorageClient['send']>): Promise<Response> {
+    try {
+      return await super.send(...question);
+    } catch (error) {
+      throw error instanceof ApiError && error.status !== 0 ? new DriveError(error) : error;
+    }
+  }
+}
+
+export class StorageDrive implements Contents.IDrive {
+  constructor(
+    private readonly transport: LabTransport,
+    private readonly trans: ITranslation
+  ) {
+    this.client = new DriveClient(transport, trans);
+  }
+
+  readonly client: StorageClient;
+
+  readonly name = DRIVE;
+
+  get serverSettings(): ServerConnection.ISettings {
+    return this.transport.settings;
+  }
+
+  get fileChanged(): ISignal<this, Contents.IChangedArgs> {
+    return this._fileChanged;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    Signal.clearData(this);
+  }
+
+  async get(localPath: string, options: Contents.IFetchOptions = {}): Promise<Contents.IModel> {
+    const path = join(localPath);
+    const info: IFileInfo = path === '/' ? root() : await this.client.status(path);
+    if (options.content === false) {
+      return modelOf(info);
+    }
+    return info.isFolder ? this.folder(info) : this.file(info, options);
+  }
+
+  async getDownloadUrl(localPath: string): Promise<string> {
+    const path = join(localPath);
+    const isFolder = path === '/' || (await this.client.status(path)).isFolder;
+    return this.client.downloadUrl(path, isFolder, { _xsrf: xsrf() || undefined });
+  }
+
+  async newUntitled(options: Contents.ICreateOptions = {}): Promise<Contents.IModel> {
+    const isFolder = options.type === 'directory';
+    const isNotebook = options.type === 'notebook';
+    const ending = isFolder ? '' : isNotebook ? '.ipynb' : (options.ext ?? '.txt').replace(/^(?=[^.])/, '.');
+    const stem = isFolder ? this.trans.__('Untitled folder') : isNotebook ? 'Untitled' : 'untitled';
+    const path = await this.free(join(options.path ?? '/', `${stem}${ending}`), isFolder);
+    if (isFolder) {
+      await this.client.mkdirs(path);
+    } else {
+      const content = isNotebook ? emptyNotebook() : '';
+      await this.client.write(path, encode({ type: isNotebook ? 'notebook' : 'file', content }));
+    }
+    return this.tell('new', null, modelOf(await this.client.status(path)));
+  }
+
+  async delete(localPath: string): Promise<void> {
+    await this.client.remove(join(localPath));
+    this._fileChanged.emit({ type: 'delete', oldValue: { path: localPath }, newValue: null });
+  }
+
+  async rename(oldLocalPath: string, newLocalPath: string): Promise<Contents.IModel> {
+    const target = join(newLocalPath);
+    if (target !== join(oldLocalPath)) {
+      const there = await this.client.find(target);
+      if (there !== null) {
+        const message = this.trans.__('“%1” is already there: choose another name.', nameOf(target));
+        // JupyterLab then asks whether to replace it
+        throw new ServerConnection.ResponseError(new Response(null, { status: 409 }), message);
+      }
+      await this.client.rename(join(oldLocalPath), target, false);
+    }
+    return this.tell('rename', { path: oldLocalPath }, modelOf(await this.client.status(target)));
+  }
+
+  async save(localPath: string, options: Partial<Contents.IModel> = {}): Promise<Contents.IModel> {
+    const path = join(localPath);
+    if (options.type === 'directory') {
+      await this.client.mkdirs(path);
+    } else {
+      await this.client.write(path, encode(options));
+    }
+    return this.tell('save', null, modelOf(await this.client.status(path)));
+  }
+
+  async copy(localPath: string, toLocalDir: string): Promise<Contents.IModel> {
+    const path = join(localPath);
+    const info = await this.client.status(path);
+    if (info.isFolder) {
+      throw new Error(this.trans.__('“%1” is a folder: only files can be copied here.', nameOf(path)));
+    }
+    const target = await this.free(join(toLocalDir, nameOf(path)), false);
+    await this.client.copy(path, target);
+    return this.tell('new', null, modelOf(await this.client.status(target)));
+  }
+
+  /** The storage keeps no checkpoints; JupyterLab wants to hear of one after each save. */
+  async createCheckpoint(localPath: string): Promise<Contents.ICheckpointModel> {
+    return { id: '', last_modified: (await this.get(localPath, { content: false })).last_modified };
+  }
+
+  async listCheckpoints(): Promise<Contents.ICheckpointModel[]> {
+    return [];
+  }
+
+  async restoreCheckpoint(): Promise<void> {
+    throw new Error(this.trans.__('The storage keeps no checkpoints.'));
+  }
+
+  async deleteCheckpoint(): Promise<void> {
+    // there is none
+  }
+
+  /** Announce a change in a folder, so that views of it are refreshed. */
+  announce(path: string): void {
+    const name = nameOf(path);
+    const value = { name, path: partsOf(path).join('/') };
+    this._fileChanged.emit({ type: 'new', oldValue: null, newValue: value });
+  }
+
+  private async folder(info: IFileInfo): Promise<Contents.IModel> {
+    const content: Contents.IModel[] = [];
+    let after = '';
+    for (;;) {
+      const page = await this.client.page(info.path, after);
+      for (const entry of page.entries) {
+        if (!isPart(nameOf(entry.path))) {
+          content.push(modelOf(entry));
+        }
+      }
+      const last = page.entries.at(-1);
+      if (page.remaining === 0 || last === undefined || content.length >= MOST_LISTED) {
+        return { ...modelOf(info), content };
+      }
+      after = nameOf(last.path);
+    }
+  }
+
+  private async file(info: IFileInfo, options: Contents.IFetchOptions): Promise<Contents.IModel> {
+    const name = nameOf(info.path);
+    if (info.length > LARGEST_OPENED) {
+      throw new Error(
+        this.trans.__(
+          '“%1” has %2. At most %3 are opened in the browser: download it instead.',
+          name,
+          bytesText(info.length),
+          bytesText(LARGEST_OPENED)
+        )
+      );
+    }
+    const type = options.type ?? typeOf(info);
+    try {
+      const { format, content } = decode(await this.client.read(info.path), type, options.format);
+      return { ...modelOf(info), type, format, content };
+    } catch (error) {
+      if (error instanceof FormatError) {
+        throw new Error(this.trans.__('“%1” is not text in UTF-8: download it instead.', name));
+      }
+      if (error instanceof SyntaxError) {
+        throw new Error(this.trans.__('“%1” is not a valid notebook: %2', name, error.message));
+      }
+      throw error;
+    }
+  }
+
+  /** Find a name that nothing has yet, with a number where there must be one. */
+  private async free(path: string, isFolder: boolean): Promise<string> {
+    const folder = parentOf(path);
+    let candidate = path;
+    for (let number = 1; (await this.client.find(candidate)) !== null; number++) {
+      candidate = join(folder, numbered(nameOf(path), number, isFolder));
+    }
+    return candidate;
+  }
+
+  private tell(
+    type: Contents.IChangedArgs['type'],
+    oldValue: Partial<Contents.IModel> | null,
+    newValue: Contents.IModel
+  ): Contents.IModel {
+    this._fileChanged.emit({ type, oldValue, newValue });
+    return newValue;
+  }
+
+  private readonly _fileChanged = new Signal<this, Contents.IChangedArgs>(this);
+  private _isDisposed = false;
+}
+
+function root(): IFileInfo {
+  return { path: '/', isFolder: true, length: 0, modified: 0 };
+}
