@@ -1,5 +1,9 @@
 // What the console needs of the place where it is mounted: JupyterLab, a notebook's output, a page of its own.
 
+import * as React from 'react';
+
+import type { Client, IJobName } from './data/client';
+
 /** A person's language; JupyterLab's `TranslationBundle` is one. */
 export interface ITranslation {
   /** Translate a sentence; `%1`, `%2` … in it are the values. */
@@ -32,6 +36,65 @@ export interface ITransport {
   href(path: readonly string[], query?: Query): string;
   /** Return a link that the server has told, absolute or below its own address, as the browser opens it. */
   resolve(link: string): string;
+}
+
+/** Something that can be looked at. */
+export type Place =
+  | { readonly page: 'jobs' | 'queue' | 'cluster' }
+  | { readonly page: 'job'; readonly job: IJobName }
+  /** The job editor: empty, or with a copy of a job. */
+  | { readonly page: 'submit'; readonly from?: IJobName }
+  /** A way into a task of a job; without `task` ("worker-0") the person chooses one. */
+  | { readonly page: 'terminal' | 'connect'; readonly job: IJobName; readonly task?: string }
+  | { readonly page: 'storage'; readonly path: string };
+
+/** Leads to places. */
+export interface INavigator {
+  open(place: Place): void;
+}
+
+/** What the server has written of itself. */
+export interface IFacts {
+  /** The name of the job that this notebook server is; empty where it is none. */
+  readonly ownServer: string;
+  /** What the cluster calls its storage, as a URI. */
+  readonly storageRoot: string;
+}
+
+/** The place where the console is mounted. */
+export interface IHost {
+  readonly client: Client;
+  readonly transport: ITransport;
+  readonly trans: ITranslation;
+  /** The person's language as browsers name it ("zh-CN"). */
+  readonly language: string;
+  readonly facts: IFacts;
+  readonly places: INavigator;
+  /** Where dialogs and menus live: the page's body, or the shadow root that has our styles. */
+  readonly root: ParentNode;
+}
+
+const HostContext = React.createContext<IHost | null>(null);
+const ShownContext = React.createContext(true);
+
+/** Hands the host to all that is drawn in it. */
+export const HostProvider = HostContext.Provider;
+
+/** Says to all that is drawn in it whether it is in view. */
+export const ShownProvider = ShownContext.Provider;
+
+/** Return the place where this is mounted. */
+export function useHost(): IHost {
+  const host = React.useContext(HostContext);
+  if (host === null) {
+    throw new Error('there is no HostProvider around this');
+  }
+  return host;
+}
+
+/** Return whether this is in view: only then anything is asked for again and again. */
+export function useShown(): boolean {
+  return React.useContext(ShownContext);
 }
 
 /** Return a path and a query as they stand in an address, without a slash before. */

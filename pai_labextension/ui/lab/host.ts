@@ -1,26 +1,25 @@
 // JupyterLab as the place where the console is mounted: its server, its language.
 
 import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { URLExt } from '@jupyterlab/coreutils';
+import { PageConfig, URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
 import { Token } from '@lumino/coreutils';
 
-import { Client } from '../console/data/client';
+import { Client, IJobName } from '../console/data/client';
 import { ApiError, UNREACHABLE } from '../console/data/errors';
-import { addressOf, IQuestion, ITransport, Query } from '../console/host';
+import { IJobsModel } from '../console/data/jobs';
+import { addressOf, IHost, IQuestion, ITransport, Place, Query } from '../console/host';
 
 /** Where our routes are, below the notebook server's address. */
 export const ROUTES = 'pai';
 const FORBIDDEN = 403;
 
 /** What all our plugins share. */
-export interface ILabHost {
+export interface ILabHost extends IHost {
   readonly transport: LabTransport;
-  readonly client: Client;
   readonly trans: TranslationBundle;
-  /** The person's language as browsers name it ("zh-CN"). */
-  readonly language: string;
 }
 
 export const ILabHost = new Token<ILabHost>('pai-labextension:ILabHost', 'The way to the notebook server.');
@@ -37,9 +36,44 @@ export const hostPlugin: JupyterFrontEndPlugin<ILabHost> = {
     // (JupyterLab writes zh_CN where the browser wants zh-CN)
     const language = known.languageCode.replace('_', '-');
     const transport = new LabTransport(app.serviceManager.serverSettings, language);
-    return { transport, client: new Client(transport, trans), trans, language };
+    return {
+      transport,
+      client: new Client(transport, trans),
+      trans,
+      language,
+      // (written by the server extension)
+      facts: { ownServer: PageConfig.getOption('paiJobName'), storageRoot: PageConfig.getOption('paiStorageUri') },
+      places: { open: place => void open(app.commands, place) },
+      root: document.body
+    };
   }
 };
+
+export const JobsToken = new Token<IJobsModel>('pai-labextension:IJobsModel', 'The jobs of the person in front of it.');
+
+/** Show a place by the command that does. */
+function open(commands: CommandRegistry, place: Place): Promise<unknown> {
+  switch (place.page) {
+    case 'job':
+      return commands.execute('pai:open-job', argumentsOf(place.job));
+    case 'submit':
+      return commands.execute('pai:new-job', place.from ? { from: argumentsOf(place.from) } : {});
+    case 'terminal':
+    case 'connect': {
+      const task = { user: place.job.username, job: place.job.name, ...(place.task ? { task: place.task } : {}) };
+      return commands.execute(place.page === 'terminal' ? 'pai:open-terminal' : 'pai:connect', task);
+    }
+    case 'storage':
+      return commands.execute('pai:open-storage', { path: place.path });
+    default:
+      return commands.execute('pai:show-jobs', { page: place.page });
+  }
+}
+
+/** Return a job as our commands take it. */
+export function argumentsOf({ username, name }: IJobName): { user: string; name: string } {
+  return { user: username, name };
+}
 
 /** Asks the notebook server as JupyterLab itself does. */
 export class LabTransport implements ITransport {

@@ -1,17 +1,16 @@
 // The plugins: the person's jobs, "New PAI job", the side bar, the storage, the ways into tasks.
 
 import { JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { PageConfig } from '@jupyterlab/coreutils';
 
 import { accessPlugin } from './access/access';
 import { connectPlugin } from './access/connectPlugin';
 import { terminalPlugin } from './access/terminalPlugin';
 import { editorPlugin } from './editor/plugin';
 import { connectionLostPlugin, memoryPlugin, speakingPlugin } from './ended/plugin';
-import { hostPlugin, ILabHost } from './host';
+import { hostPlugin, ILabHost, JobsToken } from './host';
 import { jobPlugin } from './job/plugin';
 import { kernelsPlugin } from './kernels/plugin';
-import { IJobsModel, JobsModel } from './model';
+import { IJobsModel, JobsModel } from '../console/data/jobs';
 import { endedJobsPlugin } from './notifications/plugin';
 import { runsPlugin } from './runs/plugin';
 import { sessionPlugin } from './session/plugin';
@@ -25,9 +24,8 @@ const modelPlugin: JupyterFrontEndPlugin<IJobsModel> = {
   description: 'Knows the jobs of the person in front of it.',
   autoStart: true,
   requires: [ILabHost],
-  provides: IJobsModel,
-  // (the name is written by the server extension)
-  activate: (_, { client }: ILabHost) => new JobsModel(client, PageConfig.getOption('paiJobName'))
+  provides: JobsToken,
+  activate: (_, { client, facts }: ILabHost) => new JobsModel(client, facts.ownServer)
 };
 
 export default [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { button, endable, title, warning } from '../lab/endingWords';
+import { button, endable, title, warning } from '../console/jobs/ending';
 import { job, trans } from './notebookServer';
 
 const model = { isOwnServer: ({ name }: { name: string }) => name === 'notebook_1' };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { startsIn } from '../lab/forecast';
+import { startsIn } from '../console/data/words';
 import { trans } from './notebookServer';
 
 describe('when something that waits starts', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { count, isActive, isOpen, key, waiting } from '../lab/jobs';
+import { count, isActive, isOpen, key, waiting } from '../console/data/jobs';
 import { job } from './notebookServer';
 
 describe('jobs', () => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Client, IJob, IJobName } from '../console/data/client';
 import { LabTransport } from '../lab/host';
-import { JobsModel } from '../lab/model';
+import { JobsModel } from '../console/data/jobs';
 import { clientOf, detail, job, jobStatus, NotebookServer, trans, user } from './notebookServer';
 
 describe('JobsModel', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { IJob } from '../console/data/client';
 import { ApiError } from '../console/data/errors';
-import { NEWEST, OwnJobs } from '../lab/ownJobs';
+import { NEWEST, OwnJobs } from '../console/data/jobs';
 import { detail, job, jobStatus } from './notebookServer';
 
 /** A scheduler with jobs, newest first, that notes what it is asked. */

@@ -2,8 +2,8 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
 import { INode } from '../console/data/client';
-import { machineLabel, shownState, stateLabel } from '../lab/states';
-import { localText } from '../lab/times';
+import { machineLabel, shownState, stateLabel } from '../console/data/words';
+import { localText } from '../console/kit/time';
 import { job } from './notebookServer';
 
 const trans = nullTranslator.load('pai_labextension');

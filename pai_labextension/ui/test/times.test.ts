@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { inFull, localText, watchTimes, writeLocally } from '../lab/times';
+import { inFull, localText } from '../console/kit/time';
+import { watchTimes, writeLocally } from '../lab/times';
 
 const TIME = new Date(1_700_000_000_000);
 

@@ -6,12 +6,11 @@ import { ReadonlyPartialJSONObject, Token } from '@lumino/coreutils';
 
 import { Client, ITask } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { ILabHost } from '../host';
-import { isOpen } from '../jobs';
-import { IJobsModel } from '../model';
+import { ILabHost, JobsToken } from '../host';
+import { IJobsModel, isOpen } from '../../console/data/jobs';
 import { chooseTask, tasksOf } from './choose';
 import { RecentTasks } from './recent';
-import { tasksOfJob } from './tasks';
+import { tasksOfJob } from '../../console/access/tasks';
 
 export interface IAccess {
   /**
@@ -56,7 +55,7 @@ export const accessPlugin: JupyterFrontEndPlugin<IAccess> = {
   id: 'pai-labextension:access',
   description: 'The ways into the tasks of running jobs.',
   autoStart: true,
-  requires: [ILabHost, IJobsModel],
+  requires: [ILabHost, JobsToken],
   optional: [IStateDB],
   provides: IAccess,
   activate: (_, { client, trans }: ILabHost, jobs: IJobsModel, state: IStateDB | null) =>

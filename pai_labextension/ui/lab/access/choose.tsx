@@ -6,7 +6,7 @@ import * as React from 'react';
 import { Client, IJob, ITask } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
 import { RecentTasks } from './recent';
-import { IRunningTask, keyOf, tasksOfJob } from './tasks';
+import { IRunningTask, keyOf, tasksOfJob } from '../../console/access/tasks';
 
 /** Tasks that are seen without scrolling. */
 const ROWS = 10;
@@ -81,7 +81,7 @@ class TaskChooser extends ReactWidget {
       <label>
         {trans.__('Task')}
         <select
-          className="jp-mod-styled"
+          className="pai-Input"
           size={Math.min(ROWS, tasks.length + jobs.size)}
           defaultValue={keyOf(this.chosen)}
           onChange={event => {

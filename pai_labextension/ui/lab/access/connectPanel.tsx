@@ -1,14 +1,13 @@
 // “Connect”: all ways into one task on one page, ready to click or to copy, and a button that tries the connection.
 
 import { ReactWidget } from '@jupyterlab/apputils';
-import { refreshIcon, terminalIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IConnect } from '../../console/data/client';
 import { OnSignal } from '../../console/data/store';
 import { ITranslation } from '../../console/host';
-import { TextButton } from '../buttons';
-import { PageError } from '../page';
+import { TextButton } from '../../console/kit/button';
+import { PageError } from '../../console/kit/status';
 import { ConnectModel } from './connectModel';
 import {
   CommandLineGuide,
@@ -61,13 +60,13 @@ function ConnectView(props: IPanelProps): React.ReactElement {
     <>
       <div className="pai-Page-header">
         <h2>{trans.__('Connect to %1 of “%2”', task.task, task.job)}</h2>
-        <TextButton icon={terminalIcon} onClick={onTerminal}>
+        <TextButton icon="terminal" onClick={onTerminal}>
           {trans.__('Open a terminal')}
         </TextButton>
         <TextButton disabled={model.isChecking} onClick={() => void model.check()}>
           {trans.__('Check the connection')}
         </TextButton>
-        <TextButton icon={refreshIcon} onClick={() => void model.refresh()}>
+        <TextButton icon="refresh" onClick={() => void model.refresh()}>
           {trans.__('Refresh')}
         </TextButton>
       </div>

@@ -9,7 +9,7 @@ import { paiIcon } from '../icon';
 import { IAccess } from './access';
 import { ConnectModel } from './connectModel';
 import { ConnectPanel } from './connectPanel';
-import { keyOf, titleOf } from './tasks';
+import { keyOf, titleOf } from '../../console/access/tasks';
 
 const COMMAND = 'pai:connect';
 

@@ -4,7 +4,7 @@ import * as React from 'react';
 
 import { IConnect } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { TextButton } from '../buttons';
+import { TextButton } from '../../console/kit/button';
 import { ConnectModel } from './connectModel';
 import { CopyText, DownloadButton, Row, ValueTable } from './parts';
 import {

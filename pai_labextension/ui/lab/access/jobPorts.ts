@@ -2,9 +2,8 @@
 
 import { Client } from '../../console/data/client';
 import { fewAtOnce, IDisposable, Poll, Signal } from '../../console/data/store';
-import { isOpen, key } from '../jobs';
-import { IJobsModel } from '../model';
-import { IRunningTask, tasksOfJob } from './tasks';
+import { IJobsModel, isOpen, key } from '../../console/data/jobs';
+import { IRunningTask, tasksOfJob } from '../../console/access/tasks';
 
 /** ms between two questions, and at most after failed ones. */
 const INTERVAL = 15_000;

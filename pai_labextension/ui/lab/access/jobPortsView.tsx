@@ -4,7 +4,7 @@ import * as React from 'react';
 
 import { ITranslation } from '../../console/host';
 import { PortLink } from './ports';
-import { IRunningTask, keyOf } from './tasks';
+import { IRunningTask, keyOf } from '../../console/access/tasks';
 
 /** Tasks whose links stand in the list; those of the others are in “Connect”. */
 const TASKS = 3;

@@ -5,9 +5,9 @@ import * as React from 'react';
 
 import { IPublicKey } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { TextButton } from '../buttons';
-import { PageError } from '../page';
-import { LocalTime } from '../times';
+import { TextButton } from '../../console/kit/button';
+import { PageError } from '../../console/kit/status';
+import { LocalTime } from '../../console/kit/time';
 import { ConnectModel } from './connectModel';
 
 interface IKeysProps {
@@ -71,7 +71,7 @@ export function KeysGuide({ model, trans, language }: IKeysProps): React.ReactEl
         <label>
           {trans.__('Public key (the line in ~/.ssh/id_ed25519.pub)')}
           <textarea
-            className="jp-mod-styled"
+            className="pai-Input"
             rows={3}
             spellCheck={false}
             placeholder="ssh-ed25519 AAAA… me@laptop"

@@ -1,11 +1,10 @@
 // Parts of a guide: text to copy, values to copy into a form, a file to download.
 
 import { Clipboard } from '@jupyterlab/apputils';
-import { checkIcon, copyIcon, downloadIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ITranslation } from '../../console/host';
-import { IconButton, TextButton } from '../buttons';
+import { IconButton, TextButton } from '../../console/kit/button';
 
 /** ms for which a button says that it has copied. */
 const SAID = 2_000;
@@ -22,7 +21,7 @@ export function CopyButton(props: { text: string; label: string; trans: ITransla
   }, [copied]);
   return (
     <IconButton
-      icon={copied ? checkIcon : copyIcon}
+      icon={copied ? 'check' : 'copy'}
       label={copied ? props.trans.__('Copied') : props.label}
       title={copied ? props.trans.__('Copied') : props.trans.__('Copy')}
       onClick={() => {
@@ -91,7 +90,7 @@ export function DownloadButton(props: { label: string; name: string; read: () =>
   };
   return (
     <>
-      <TextButton icon={downloadIcon} onClick={() => void download()}>
+      <TextButton icon="download" onClick={() => void download()}>
         {props.label}
       </TextButton>
       {error && <span role="alert">{error}</span>}

@@ -1,10 +1,10 @@
 // Links to what listens on a task's ports.
 
-import { launchIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IConnect } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
+import { Icon } from '../../console/kit/icon';
 import { ConnectModel } from './connectModel';
 
 /** A link that opens in a tab of its own. */
@@ -12,7 +12,7 @@ export function PortLink(props: { label: string; url: string; title: string }): 
   return (
     <a className="pai-PortLink" href={props.url} target="_blank" rel="noopener" title={props.title}>
       {props.label}
-      <launchIcon.react tag="span" width="12px" height="12px" />
+      <Icon sign="open" />
     </a>
   );
 }

@@ -3,7 +3,7 @@
 import { IStateDB } from '@jupyterlab/statedb';
 
 import { ITask } from '../../console/data/client';
-import { keyOf } from './tasks';
+import { keyOf } from '../../console/access/tasks';
 
 const KEY = 'pai-labextension:recent-tasks';
 /** Choices that are kept. */

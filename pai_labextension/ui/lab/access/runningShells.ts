@@ -5,7 +5,7 @@ import { terminalIcon } from '@jupyterlab/ui-components';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { ITranslation } from '../../console/host';
-import { titleOf } from './tasks';
+import { titleOf } from '../../console/access/tasks';
 import { IShell, TaskTerminals } from './terminals';
 
 /** Lists shells; one is opened with a click, and ended with another. */

@@ -12,9 +12,9 @@ import { PanelLayout, Widget } from '@lumino/widgets';
 import * as React from 'react';
 
 import { ITask } from '../../console/data/client';
-import { TextButton } from '../buttons';
+import { TextButton } from '../../console/kit/button';
 import { KeptConnection } from './connection';
-import { titleOf } from './tasks';
+import { titleOf } from '../../console/access/tasks';
 import { ITaskShells, TaskTerminals } from './terminals';
 
 /** What the tab is at: `cut` may come back, `ended` does not, `failed` was never there. */

@@ -21,7 +21,7 @@ import { ILabHost } from '../host';
 import { IAccess } from './access';
 import { RunningShells } from './runningShells';
 import { ShellView } from './shellView';
-import { keyOf } from './tasks';
+import { keyOf } from '../../console/access/tasks';
 import { IShell, TaskTerminals } from './terminals';
 
 const SETTINGS = '@jupyterlab/terminal-extension:plugin';

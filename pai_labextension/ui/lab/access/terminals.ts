@@ -9,7 +9,7 @@ import { accepted, json, parsed } from '../../console/data/errors';
 import { addressOf, ITranslation, ITransport } from '../../console/host';
 import { vTerminalInfo, vTerminals } from '../../console/generated/valibot.gen';
 import { LabTransport, ROUTES } from '../host';
-import { keyOf } from './tasks';
+import { keyOf } from '../../console/access/tasks';
 
 /** JupyterLab's calls for terminals, on a task; in its language, and where this server has no terminals of its own. */
 class TaskTerminalClient implements Terminal.ITerminalAPIClient {

@@ -1,9 +1,8 @@
 // The rows of a job's environment variables.
 
-import { addIcon, deleteIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { IconButton, TextButton } from '../buttons';
+import { IconButton, TextButton } from '../../console/kit/button';
 import { shown } from './after';
 import { CheckField, useForm } from './fields';
 import { isObject } from './text';
@@ -63,7 +62,7 @@ export function Environment(): React.ReactElement {
       )}
       <TextButton
         small
-        icon={addIcon}
+        icon="add"
         onClick={() => {
           setFresh([...fresh, next]);
           setNext(next + 1);
@@ -102,7 +101,7 @@ function Variable({ name, value, taken, onName, onValue, onRemove }: IVariablePr
   return (
     <div className="pai-Environment-row">
       <input
-        className="jp-mod-styled"
+        className="pai-Input"
         aria-label={trans.__('Name of the variable')}
         aria-invalid={isTaken}
         placeholder={trans.__('Name')}
@@ -113,7 +112,7 @@ function Variable({ name, value, taken, onName, onValue, onRemove }: IVariablePr
         onKeyDown={({ key }) => key === 'Enter' && commit()}
       />
       <input
-        className="jp-mod-styled"
+        className="pai-Input"
         aria-label={trans.__('Value of the variable')}
         placeholder={onValue ? trans.__('Value') : trans.__('Give it a name first')}
         disabled={!onValue}
@@ -121,7 +120,7 @@ function Variable({ name, value, taken, onName, onValue, onRemove }: IVariablePr
         spellCheck={false}
         onChange={({ target }) => onValue?.(target.value)}
       />
-      <IconButton icon={deleteIcon} label={trans.__('Remove this variable')} onClick={onRemove} />
+      <IconButton icon="delete" label={trans.__('Remove this variable')} onClick={onRemove} />
       {isTaken && (
         <p className="pai-Field-mistake" role="alert">
           {trans.__('There is a variable %1 already.', typing)}

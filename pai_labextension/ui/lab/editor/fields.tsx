@@ -118,7 +118,7 @@ export function TextField({
           <>
             <input
               {...input}
-              className="jp-mod-styled"
+              className="pai-Input"
               value={value}
               list={list}
               placeholder={props.placeholder}
@@ -136,7 +136,7 @@ export function TextField({
         ) : (
           <textarea
             {...input}
-            className="jp-mod-styled"
+            className="pai-Input"
             rows={Math.min(Math.max(lines, value.split('\n').length), 20)}
             value={value}
             placeholder={props.placeholder}
@@ -159,7 +159,7 @@ export function NumberField(props: IFieldProps): React.ReactElement {
       {input => (
         <input
           {...input}
-          className="jp-mod-styled"
+          className="pai-Input"
           inputMode="numeric"
           // "08" stays what it is while it is typed
           value={integer(typed) === value ? typed : shown(value)}
@@ -184,7 +184,7 @@ export function AfterField(props: IFieldProps): React.ReactElement {
       {input => (
         <input
           {...input}
-          className="jp-mod-styled"
+          className="pai-Input"
           // a comma stays while the next name is typed
           value={shown(afterOf(typed)) === shown(value) ? typed : afterText(value)}
           placeholder={props.placeholder}
@@ -213,7 +213,7 @@ export function ChoiceField({
       {input => (
         <select
           {...input}
-          className="jp-mod-styled"
+          className="pai-Input"
           value={value}
           onChange={({ target }) => model.edit(props.path, target.value || undefined)}
         >
@@ -245,7 +245,7 @@ export function LimitField({
         <>
           <select
             {...input}
-            className="jp-mod-styled"
+            className="pai-Input"
             value={kind}
             onChange={({ target }) => {
               const values: Record<string, unknown> = { absent: undefined, null: null, number: 1 };
@@ -258,7 +258,7 @@ export function LimitField({
           </select>
           {kind === 'number' && (
             <input
-              className="jp-mod-styled pai-mod-short"
+              className="pai-Input pai-mod-short"
               aria-label={label}
               inputMode="numeric"
               value={shown(value)}

@@ -5,7 +5,7 @@ import * as React from 'react';
 
 import { OnSignal } from '../../console/data/store';
 import { ITranslation } from '../../console/host';
-import { TextButton } from '../buttons';
+import { TextButton } from '../../console/kit/button';
 import { gpuTypes } from './amounts';
 import { Environment } from './environment';
 import { AfterField, CheckField, ChoiceField, FormContext, NumberField, TextField, useForm } from './fields';

@@ -1,13 +1,12 @@
 // Above form and JSON: templates and files to begin with, where it is saved, and in a narrow window which of the two is shown.
 
 import { ReactWidget } from '@jupyterlab/apputils';
-import { fileUploadIcon, saveIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ISignal, OnSignal } from '../../console/data/store';
 import { ITranslation } from '../../console/host';
-import { TextButton } from '../buttons';
 import { JobTemplate } from '../../console/generated/types.gen';
+import { TextButton } from '../../console/kit/button';
 
 export type Side = 'form' | 'json';
 
@@ -68,7 +67,7 @@ function HeadView({
     <>
       <div className="pai-JobHead-line">
         <select
-          className="jp-mod-styled"
+          className="pai-Input"
           aria-label={trans.__('Begin with a template')}
           value=""
           onChange={({ target }) => actions.take(templates.find(({ name }) => name === target.value)!)}
@@ -82,7 +81,7 @@ function HeadView({
             </option>
           ))}
         </select>
-        <TextButton icon={fileUploadIcon} title={trans.__('Import a file …')} onClick={() => file.current?.click()}>
+        <TextButton icon="upload" title={trans.__('Import a file …')} onClick={() => file.current?.click()}>
           {trans.__('Import a file …')}
         </TextButton>
         <input
@@ -100,7 +99,7 @@ function HeadView({
           }}
         />
         {actions.save && (
-          <TextButton icon={saveIcon} title={trans.__('Save as a file …')} onClick={actions.save}>
+          <TextButton icon="save" title={trans.__('Save as a file …')} onClick={actions.save}>
             {trans.__('Save as a file …')}
           </TextButton>
         )}

@@ -13,9 +13,9 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 
 import { Client } from '../../console/data/client';
-import { ILabHost } from '../host';
+import { ILabHost, JobsToken } from '../host';
 import { paiIcon } from '../icon';
-import { IJobsModel } from '../model';
+import { IJobsModel } from '../../console/data/jobs';
 import { submitWithCode } from '../submit/dialog';
 import { FACTORY, JOB_FILE, JobDocumentFactory } from './document';
 import { JobEditor } from './editor';
@@ -33,7 +33,7 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:job-editor',
   description: 'Writes a job as a form and as JSON, says whether it fits, and submits it.',
   autoStart: true,
-  requires: [ILabHost, IEditorServices, IJobsModel, IDocumentManager],
+  requires: [ILabHost, IEditorServices, JobsToken, IDocumentManager],
   optional: [ICommandPalette, ILauncher, IMainMenu, ILayoutRestorer, IStateDB, IDefaultFileBrowser, ITranslator],
   activate: (
     app: JupyterFrontEnd,

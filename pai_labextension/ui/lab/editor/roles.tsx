@@ -1,9 +1,8 @@
 // The form's task roles: a card for each kind of task, to be added, copied, moved and removed.
 
-import { addIcon, copyIcon, deleteIcon, moveDownIcon, moveUpIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { IconButton, TextButton } from '../buttons';
+import { IconButton, TextButton } from '../../console/kit/button';
 import { LimitField, NumberField, TextField, useForm } from './fields';
 import { isListOfObjects, Path } from './text';
 
@@ -26,7 +25,7 @@ export function Roles(): React.ReactElement {
       {roles.map((_, index) => (
         <RoleCard key={index} index={index} count={roles.length} />
       ))}
-      <TextButton icon={addIcon} onClick={() => model.addRole()}>
+      <TextButton icon="add" onClick={() => model.addRole()}>
         {trans.__('Add a task role')}
       </TextButton>
     </section>
@@ -45,24 +44,20 @@ function RoleCard({ index, count }: { index: number; count: number }): React.Rea
       <div className="pai-Role-head">
         <strong aria-hidden="true">{title}</strong>
         <IconButton
-          icon={moveUpIcon}
+          icon="up"
           label={trans.__('Move task role %1 up', index + 1)}
           disabled={index === 0}
           onClick={() => model.swapRoles(index - 1, index)}
         />
         <IconButton
-          icon={moveDownIcon}
+          icon="down"
           label={trans.__('Move task role %1 down', index + 1)}
           disabled={index === count - 1}
           onClick={() => model.swapRoles(index, index + 1)}
         />
+        <IconButton icon="copy" label={trans.__('Copy task role %1', index + 1)} onClick={() => model.addRole(index)} />
         <IconButton
-          icon={copyIcon}
-          label={trans.__('Copy task role %1', index + 1)}
-          onClick={() => model.addRole(index)}
-        />
-        <IconButton
-          icon={deleteIcon}
+          icon="delete"
           label={trans.__('Remove task role %1', index + 1)}
           disabled={count === 1}
           onClick={() => model.edit(path, undefined)}
@@ -136,13 +131,13 @@ function Ports({ path }: { path: Path }): React.ReactElement {
           <NumberField path={[...path, index, 'portNumber']} />
           <NumberField path={[...path, index, 'beginAt']} placeholder={trans.__('any free one')} />
           <IconButton
-            icon={deleteIcon}
+            icon="delete"
             label={trans.__('Remove this port range')}
             onClick={() => model.edit([...path, index], undefined)}
           />
         </div>
       ))}
-      <TextButton small icon={addIcon} onClick={() => model.edit([...path, ports.length], { label: '' })}>
+      <TextButton small icon="add" onClick={() => model.edit([...path, ports.length], { label: '' })}>
         {trans.__('Add a port range')}
       </TextButton>
       <PortNames role={model.value([...path.slice(0, -1), 'name'])} label={ports[0]?.label} />

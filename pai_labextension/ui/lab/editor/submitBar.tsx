@@ -5,7 +5,7 @@ import * as React from 'react';
 
 import { OnSignal } from '../../console/data/store';
 import { ITranslation } from '../../console/host';
-import { TextButton } from '../buttons';
+import { TextButton } from '../../console/kit/button';
 import { amounts, askedFor, forecastText, IAmount } from './amounts';
 import { JobEditorModel } from './model';
 import { Path } from './text';

@@ -3,7 +3,7 @@
 import * as React from 'react';
 
 import { ITranslation } from '../../console/host';
-import { localText } from '../times';
+import { localText } from '../../console/kit/time';
 import { digits, Point, scaleTop, thinned } from './series';
 
 /** One series of a chart; `name` where the chart has several. */

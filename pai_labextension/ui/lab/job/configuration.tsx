@@ -1,12 +1,11 @@
 // The job as it was submitted, to read and to copy, and the way to its results.
 
-import { folderIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ITranslation } from '../../console/host';
+import { TextButton } from '../../console/kit/button';
 import { CopyText } from '../access/parts';
-import { TextButton } from '../buttons';
-import { PageError } from '../page';
+import { PageError } from '../../console/kit/status';
 import { resultsPath } from './facts';
 import { JobModel } from './model';
 
@@ -39,7 +38,7 @@ export function ConfigurationView(props: {
       {path !== null && (
         <p>
           {trans.__('Results:')}{' '}
-          <TextButton small icon={folderIcon} title={trans.__('Show in the storage')} onClick={() => onResults(path)}>
+          <TextButton small icon="folder" title={trans.__('Show in the storage')} onClick={() => onResults(path)}>
             {path}
           </TextButton>
         </p>

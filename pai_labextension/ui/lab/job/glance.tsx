@@ -4,8 +4,8 @@ import * as React from 'react';
 
 import { IJob } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { stateLabel } from '../states';
-import { LocalTime } from '../times';
+import { stateLabel } from '../../console/data/words';
+import { LocalTime } from '../../console/kit/time';
 import { JobModel } from './model';
 
 interface IGlanceProps {

@@ -1,26 +1,24 @@
 // The head of a job's page: its state and since when, why it waits or how it ended, and what one does with it.
 
-import { copyIcon, deleteIcon, refreshIcon, stopIcon, terminalIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { Client, IJob, IJobName } from '../../console/data/client';
-import { ITranslation } from '../../console/host';
+import { IHost, ITranslation } from '../../console/host';
+import { TextButton } from '../../console/kit/button';
 import { JobPortsView } from '../access/jobPortsView';
-import { runningTasks } from '../access/tasks';
-import { TextButton } from '../buttons';
-import { Ending } from '../endingWords';
-import { startsIn } from '../forecast';
+import { runningTasks } from '../../console/access/tasks';
+import { Ending, runAgain } from '../../console/jobs/ending';
+import { startsIn, stateLabel, stateWord } from '../../console/data/words';
 import { JobLink } from '../../console/generated/types.gen';
-import { isEnding } from '../jobs';
-import { stateLabel, stateWord } from '../states';
-import { LocalTime } from '../times';
-import { runAgain } from './actions';
+import { isEnding } from '../../console/data/jobs';
+import { LocalTime } from '../../console/kit/time';
 import { durationWords, endSentences, exitWords, since } from './facts';
 import { LogModel } from './log/model';
 import { IKnownJob, JobModel } from './model';
 
 /** What the page needs from outside. */
 export interface IJobPageProps {
+  host: IHost;
   model: JobModel;
   log: LogModel;
   access: Client;
@@ -209,7 +207,7 @@ function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElemen
     <div className="pai-Job-buttons">
       {isOpen && (
         <>
-          <TextButton icon={terminalIcon} onClick={onTerminal}>
+          <TextButton icon="terminal" onClick={onTerminal}>
             {trans.__('Terminal')}
           </TextButton>
           <TextButton
@@ -222,11 +220,11 @@ function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElemen
       )}
       {!isOwnServer && (
         <TextButton
-          icon={refreshIcon}
+          icon="refresh"
           disabled={busy}
           title={trans.__('Submit the same job under a new name')}
           onClick={act(async () => {
-            const other = await runAgain(model.name, model.client, trans);
+            const other = await runAgain(model.name, props.host);
             if (other) {
               onOpen(other);
             }
@@ -236,13 +234,13 @@ function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElemen
         </TextButton>
       )}
       {!isOwnServer && (
-        <TextButton icon={copyIcon} title={trans.__('Change the job, then submit it')} onClick={onClone}>
+        <TextButton icon="copy" title={trans.__('Change the job, then submit it')} onClick={onClone}>
           {trans.__('Clone and edit')}
         </TextButton>
       )}
       {model.ended ? (
         <TextButton
-          icon={deleteIcon}
+          icon="delete"
           disabled={busy}
           onClick={act(async () => {
             if (await onEnd('delete')) {
@@ -254,7 +252,7 @@ function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElemen
         </TextButton>
       ) : (
         <TextButton
-          icon={stopIcon}
+          icon="stop"
           disabled={busy}
           title={
             ending ? trans.__('Its tasks are being stopped: give them no more time to end by themselves') : undefined

@@ -4,7 +4,7 @@ import * as React from 'react';
 
 import { IAttemptTask, IJobName } from '../../console/data/client';
 import { OnSignal } from '../../console/data/store';
-import { PageError } from '../page';
+import { PageError } from '../../console/kit/status';
 import { ShownWidget } from '../shownWidget';
 import { ConfigurationView } from './configuration';
 import { tasksOf } from './facts';

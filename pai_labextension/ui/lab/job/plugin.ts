@@ -5,11 +5,10 @@ import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
 import { PageConfig } from '@jupyterlab/coreutils';
 
 import { IJobName } from '../../console/data/client';
-import { end } from '../ending';
-import { ILabHost } from '../host';
+import { end, runAgain } from '../../console/jobs/ending';
+import { argumentsOf, ILabHost, JobsToken } from '../host';
 import { paiIcon } from '../icon';
-import { IJobsModel } from '../model';
-import { runAgain } from './actions';
+import { IJobsModel } from '../../console/data/jobs';
 import { LogModel } from './log/model';
 import { JobModel } from './model';
 import { JobPage } from './page';
@@ -22,15 +21,11 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:job',
   description: 'Shows what a job does, and what its tasks write and use.',
   autoStart: true,
-  requires: [ILabHost, IJobsModel],
+  requires: [ILabHost, JobsToken],
   optional: [ILayoutRestorer],
-  activate: (
-    app: JupyterFrontEnd,
-    { client, trans, language }: ILabHost,
-    jobs: IJobsModel,
-    restorer: ILayoutRestorer | null
-  ) => {
+  activate: (app: JupyterFrontEnd, host: ILabHost, jobs: IJobsModel, restorer: ILayoutRestorer | null) => {
     const { commands, shell } = app;
+    const { client, trans, language } = host;
     const tracker = new WidgetTracker<MainAreaWidget<JobPage>>({ namespace: 'pai-job' });
 
     // (of the pages that come back with JupyterLab only the one in view asks)
@@ -49,6 +44,7 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
       const content: JobPage = new JobPage({
         model,
         log: new LogModel(client, job),
+        host,
         access: client,
         listed: () => jobs.jobs?.find(({ username, name }) => username === job.username && name === job.name),
         trans,
@@ -62,7 +58,7 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
         onResults: path => void commands.execute('pai:open-storage', { path }),
         onEnd: async ending => {
           const { state, subState } = model.known!.detail.jobStatus; // (what is not known has no buttons)
-          const refused = await end([{ ...job, state, subState }], ending, jobs, trans);
+          const refused = await end([{ ...job, state, subState }], ending, jobs, host);
           return refused?.length === 0;
         },
         onDeleted: () => {
@@ -123,7 +119,7 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
         }
       },
       execute: async args => {
-        const other = await runAgain({ name: args.name as string, username: args.user as string }, client, trans);
+        const other = await runAgain({ name: args.name as string, username: args.user as string }, host);
         if (other) {
           show(other);
         }
@@ -141,9 +137,4 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
 
 function keyOf({ username, name }: IJobName): string {
   return `${username}/${name}`;
-}
-
-/** Return a job as our commands take it. */
-function argumentsOf({ username, name }: IJobName): { user: string; name: string } {
-  return { user: username, name };
 }

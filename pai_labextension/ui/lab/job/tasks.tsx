@@ -1,15 +1,14 @@
 // The tasks of a job, thousands of them too: only the rows in view are drawn. Above them its attempts.
 
-import { InputGroup } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IAttemptTask } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { TextButton } from '../buttons';
-import { stateLabel } from '../states';
-import { LocalTime } from '../times';
+import { TextButton } from '../../console/kit/button';
+import { stateLabel } from '../../console/data/words';
+import { LocalTime } from '../../console/kit/time';
 import { AttemptInfo } from '../../console/generated/types.gen';
-import { PageError } from '../page';
+import { PageError } from '../../console/kit/status';
 import { durationWords, exitWords, gpuCount, ITaskRow, tasksOf } from './facts';
 import { IKnownJob, JobModel } from './model';
 
@@ -49,9 +48,9 @@ export function TasksView(props: ITasksProps): React.ReactElement {
         {taskRoles || earlier.error ? summary(rows, trans) : trans.__('Asking for the tasks …')}
       </p>
       {rows.length > MANY && (
-        <InputGroup
+        <input
           type="search"
-          className="pai-Machines-search"
+          className="pai-Input pai-Machines-search"
           aria-label={trans.__('Find tasks')}
           placeholder={trans.__('Task, state or machine')}
           value={words}

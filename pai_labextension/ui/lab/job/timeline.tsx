@@ -4,8 +4,8 @@ import * as React from 'react';
 
 import { usePolled } from '../../console/data/store';
 import { ITranslation } from '../../console/host';
-import { PageError } from '../page';
-import { LocalTime } from '../times';
+import { PageError } from '../../console/kit/status';
+import { LocalTime } from '../../console/kit/time';
 import { durationWords, ISpan, spansOf } from './facts';
 import { IKnownJob, JobModel } from './model';
 

@@ -4,7 +4,7 @@ import * as React from 'react';
 
 import { usePolled } from '../../console/data/store';
 import { ITranslation } from '../../console/host';
-import { PageError } from '../page';
+import { PageError } from '../../console/kit/status';
 import { Chart } from './chart';
 import { tasksOf } from './facts';
 import { IKnownJob, JobModel } from './model';
@@ -30,7 +30,7 @@ export function UsageView(props: {
       {rows.length > 1 && (
         <label>
           {trans.__('Task')}{' '}
-          <select className="jp-mod-styled" value={chosen} onChange={event => setChosen(event.target.value)}>
+          <select className="pai-Input" value={chosen} onChange={event => setChosen(event.target.value)}>
             <option value="">{trans.__('All tasks together')}</option>
             {rows.map(({ key }) => (
               <option key={key} value={key}>

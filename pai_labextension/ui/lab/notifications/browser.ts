@@ -2,7 +2,7 @@
 
 import { IJob } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { key } from '../jobs';
+import { key } from '../../console/data/jobs';
 
 /** What may be shown; "insecure": browsers show nothing of a page that came over plain HTTP. */
 export type Permission = NotificationPermission | 'insecure';

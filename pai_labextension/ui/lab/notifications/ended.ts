@@ -4,8 +4,7 @@ import type { Notification, NotificationManager } from '@jupyterlab/apputils';
 
 import { IJob } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { isActive, key } from '../jobs';
-import { IJobsModel } from '../model';
+import { IJobsModel, isActive, key } from '../../console/data/jobs';
 import { BrowserNotices } from './browser';
 
 /** ms for which good news is shown; bad news stays until it is closed. */

@@ -7,7 +7,8 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { IJob } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { IJobsModel } from '../model';
+import { IJobsModel } from '../../console/data/jobs';
+import { JobsToken } from '../host';
 import { BrowserNotices } from './browser';
 import { EndedNotices } from './ended';
 import { isWanted, PLUGIN, read, translated } from './settings';
@@ -18,7 +19,7 @@ export const endedJobsPlugin: JupyterFrontEndPlugin<void> = {
   id: PLUGIN,
   description: 'Tells that a job has ended.',
   autoStart: true,
-  requires: [IJobsModel],
+  requires: [JobsToken],
   optional: [ICommandPalette, ISettingRegistry, ITranslator],
   activate: (
     app: JupyterFrontEnd,

@@ -5,7 +5,7 @@ import * as React from 'react';
 import { Client, IRunPlan, IRunRequest, ISubmitted } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
 import { askAndSubmit, Chooser, ISubmitter } from '../submit/chooser';
-import { localText } from '../times';
+import { localText } from '../../console/kit/time';
 import { RunForm } from './form';
 
 /** The job that was submitted, or where it is to run again and again, its schedule. */

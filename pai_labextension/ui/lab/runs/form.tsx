@@ -125,7 +125,7 @@ function Parameters({ request, plan, trans, onChange }: Omit<IProps, 'language'>
         <label key={name}>
           <code>{name}</code>
           <input
-            className="jp-mod-styled"
+            className="pai-Input"
             spellCheck={false}
             value={value}
             onChange={event => onChange(withParameter(request, plan, name, event.target.value))}
@@ -149,7 +149,7 @@ function NumberField(props: {
     <label>
       {props.label}
       <input
-        className="jp-mod-styled"
+        className="pai-Input"
         type="number"
         min={0}
         step="any"

@@ -14,7 +14,7 @@ export function TextField(props: {
     <label className={props.wide ? 'pai-mod-wide' : undefined}>
       {props.label}
       <input
-        className="jp-mod-styled"
+        className="pai-Input"
         spellCheck={false}
         value={props.value}
         list={props.suggestions ? list : undefined}
@@ -42,7 +42,7 @@ export function Choice(props: {
     <label>
       {props.label}
       <select
-        className="jp-mod-styled"
+        className="pai-Input"
         value={props.value}
         disabled={props.disabled}
         onChange={event => props.onChange(event.target.value)}

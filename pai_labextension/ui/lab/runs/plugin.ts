@@ -8,9 +8,9 @@ import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { Contents } from '@jupyterlab/services';
 import { CommandToolbarButton } from '@jupyterlab/ui-components';
 
-import { ILabHost } from '../host';
+import { ILabHost, JobsToken } from '../host';
 import { paiIcon } from '../icon';
-import { IJobsModel } from '../model';
+import { IJobsModel } from '../../console/data/jobs';
 import { runAsJob } from './dialog';
 import { canRun } from './model';
 
@@ -22,7 +22,7 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:run-as-job',
   description: 'Runs a notebook or a script as a job.',
   autoStart: true,
-  requires: [ILabHost, IFileBrowserFactory, IDocumentManager, IJobsModel, INotebookTracker],
+  requires: [ILabHost, IFileBrowserFactory, IDocumentManager, JobsToken, INotebookTracker],
   optional: [ICommandPalette],
   activate: (
     app: JupyterFrontEnd,

@@ -88,7 +88,7 @@ function RhythmFields(props: IProps & { schedule: IRunSchedule }): React.ReactEl
             <label>
               {trans.__('Time')}
               <input
-                className="jp-mod-styled"
+                className="pai-Input"
                 type="time"
                 required
                 value={time}

@@ -1,7 +1,7 @@
 // Which jobs are listed, and in which order.
 
 import { IJob, JobState } from '../../console/data/client';
-import { isActive } from '../jobs';
+import { isActive } from '../../console/data/jobs';
 
 /** What a list can be ordered by. */
 export const ORDERS = ['state', 'newest', 'name'] as const;

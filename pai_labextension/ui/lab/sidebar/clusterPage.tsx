@@ -1,11 +1,10 @@
 // The page of the cluster: what of its GPUs is taken, now and over the day, its virtual clusters, its machines.
 
-import { InputGroup } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { INode } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { PageError } from '../page';
+import { PageError } from '../../console/kit/status';
 import { Bar } from './bar';
 import { ClusterModel, gpuTypes, IVirtualCluster } from './cluster';
 import { MachineCard } from './machineCard';
@@ -124,9 +123,9 @@ function MachineList({ nodes, trans, language }: IMachineListProps): React.React
     <section aria-label={trans.__('Machines')} role="region">
       <h3>{trans.__('Machines')}</h3>
       {nodes.length > MANY && (
-        <InputGroup
+        <input
           type="search"
-          className="pai-Machines-search"
+          className="pai-Input pai-Machines-search"
           aria-label={trans.__('Find machines')}
           placeholder={trans.__('Name, rack, GPU type or job')}
           value={words}
@@ -140,7 +139,7 @@ function MachineList({ nodes, trans, language }: IMachineListProps): React.React
         ))}
       </ul>
       {found.length > shown && (
-        <button type="button" className="jp-mod-styled" onClick={() => setShown(shown + SHOWN)}>
+        <button type="button" className="pai-Input" onClick={() => setShown(shown + SHOWN)}>
           {trans._n('Show %1 more machine', 'Show %1 more machines', Math.min(SHOWN, found.length - shown))}
         </button>
       )}

@@ -2,8 +2,9 @@
 
 import { IJob } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { Ending } from '../endingWords';
-import { isActive, isEnding, isOpen } from '../jobs';
+import { Ending } from '../../console/jobs/ending';
+import { isActive, isEnding, isOpen } from '../../console/data/jobs';
+import { IEntry } from '../../console/kit/menu';
 
 /** What is done where an entry is chosen. */
 export interface IJobActions {
@@ -21,30 +22,20 @@ export interface IJobActions {
   onEnd(jobs: readonly IJob[], ending: Ending): void;
 }
 
-/** What an entry does. */
-export type Kind = 'open' | 'terminal' | 'connect' | 'again' | 'clone' | Ending;
-
-/** An entry of the menu. */
-export interface IEntry {
-  readonly label: string;
-  readonly kind: Kind;
-  readonly act: () => void;
-}
-
 /** Return what can be done with a job; nobody wants another notebook server as a job. */
 export function entriesOf(job: IJob, isOwnServer: boolean, actions: IJobActions, trans: ITranslation): IEntry[][] {
-  const open: IEntry = { label: trans.__('Open'), kind: 'open', act: () => actions.onOpen(job) };
+  const open: IEntry = { label: trans.__('Open'), icon: 'open', act: () => actions.onOpen(job) };
   const inside: IEntry[] = [
-    { label: trans.__('Terminal'), kind: 'terminal', act: () => actions.onTerminal(job) },
-    { label: trans.__('Connect'), kind: 'connect', act: () => actions.onConnect(job) }
+    { label: trans.__('Terminal'), icon: 'terminal', act: () => actions.onTerminal(job) },
+    { label: trans.__('Connect'), icon: 'link', act: () => actions.onConnect(job) }
   ];
   const again: IEntry[] = [
-    { label: trans.__('Run again'), kind: 'again', act: () => actions.onRunAgain(job) },
-    { label: trans.__('Clone and edit'), kind: 'clone', act: () => actions.onClone(job) }
+    { label: trans.__('Run again'), icon: 'refresh', act: () => actions.onRunAgain(job) },
+    { label: trans.__('Clone and edit'), icon: 'copy', act: () => actions.onClone(job) }
   ];
-  const stop: IEntry = { label: trans.__('Stop …'), kind: 'stop', act: () => actions.onEnd([job], 'stop') };
-  const kill: IEntry = { label: trans.__('Kill now …'), kind: 'kill', act: () => actions.onEnd([job], 'kill') };
-  const remove: IEntry = { label: trans.__('Delete …'), kind: 'delete', act: () => actions.onEnd([job], 'delete') };
+  const stop: IEntry = { label: trans.__('Stop …'), icon: 'stop', act: () => actions.onEnd([job], 'stop') };
+  const kill: IEntry = { label: trans.__('Kill now …'), icon: 'stop', act: () => actions.onEnd([job], 'kill') };
+  const remove: IEntry = { label: trans.__('Delete …'), icon: 'delete', act: () => actions.onEnd([job], 'delete') };
   return [
     [open, ...(isOpen(job) ? inside : [])],
     ...(isOwnServer ? [] : [again]),
@@ -57,12 +48,12 @@ export function entriesOfMany(jobs: readonly IJob[], actions: IJobActions, trans
   const active = jobs.filter(isActive);
   const stop: IEntry = {
     label: trans._n('Stop %1 job …', 'Stop %1 jobs …', active.length),
-    kind: 'stop',
+    icon: 'stop',
     act: () => actions.onEnd(active, 'stop')
   };
   const remove: IEntry = {
     label: trans._n('Delete %1 job …', 'Delete %1 jobs …', jobs.length),
-    kind: 'delete',
+    icon: 'delete',
     act: () => actions.onEnd(jobs, 'delete')
   };
   return [[...(active.length > 0 ? [stop] : []), remove]];

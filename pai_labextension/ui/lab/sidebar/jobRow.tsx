@@ -1,16 +1,15 @@
 // A job in the list: its name, how it is, why it waits or how it ended, and a button for what can be done with it.
 
-import { ellipsesIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IJob } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
+import { IconButton } from '../../console/kit/button';
 import { JobPorts } from '../access/jobPorts';
 import { JobPortsView } from '../access/jobPortsView';
-import { IconButton } from '../buttons';
-import { isOpen } from '../jobs';
-import { stateLabel } from '../states';
-import { LocalTime } from '../times';
+import { isOpen } from '../../console/data/jobs';
+import { stateLabel } from '../../console/data/words';
+import { LocalTime } from '../../console/kit/time';
 
 export interface IRowProps {
   job: IJob;
@@ -93,7 +92,7 @@ export function JobRow(props: IRowProps): React.ReactElement {
       </div>
       <span role="gridcell">
         <IconButton
-          icon={ellipsesIcon}
+          icon="more"
           label={trans.__('What can be done with “%1”', job.name)}
           aria-haspopup="menu"
           tabIndex={tabIndex}

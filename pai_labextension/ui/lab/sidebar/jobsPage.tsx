@@ -1,22 +1,19 @@
 // The page of my jobs: what is looked for, what can be done with those that are chosen, and the list.
 
-import { HTMLSelect, InputGroup } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IJob, JobState } from '../../console/data/client';
-import { ITranslation } from '../../console/host';
+import { IHost, ITranslation } from '../../console/host';
+import { TextButton } from '../../console/kit/button';
+import { openMenu } from '../../console/kit/menu';
 import { JobPorts } from '../access/jobPorts';
-import { TextButton } from '../buttons';
-import { end } from '../ending';
-import { Ending } from '../endingWords';
-import { isActive, key } from '../jobs';
-import { IJobsModel } from '../model';
-import { PageError } from '../page';
-import { stateWord } from '../states';
+import { end, Ending } from '../../console/jobs/ending';
+import { IJobsModel, isActive, key } from '../../console/data/jobs';
+import { PageError } from '../../console/kit/status';
+import { stateWord } from '../../console/data/words';
 import { arrange, IArrangement, Order, ORDERS, PLAIN } from './arrangement';
 import { entriesOf, entriesOfMany } from './jobEntries';
 import { JobList } from './jobList';
-import { openMenu } from './jobMenu';
 import { SchedulesModel } from './schedules';
 import { SchedulesView } from './schedulesView';
 import { allOrNone, ISelection, isWhole, NOTHING } from './selection';
@@ -24,6 +21,7 @@ import { allOrNone, ISelection, isWhole, NOTHING } from './selection';
 const STATES: readonly JobState[] = ['RUNNING', 'WAITING', 'SUCCEEDED', 'FAILED', 'STOPPED'];
 
 export interface IJobsPageProps {
+  host: IHost;
   model: IJobsModel;
   ports: JobPorts;
   schedules: SchedulesModel;
@@ -73,7 +71,7 @@ function FoundJobs(props: IJobsPageProps & { jobs: readonly IJob[] }): React.Rea
     [found, selection]
   );
   const onEnd = (meant: readonly IJob[], ending: Ending) => {
-    void end(meant, ending, model, trans).then(refused => refused && setSelection(NOTHING));
+    void end(meant, ending, model, props.host).then(refused => refused && setSelection(NOTHING));
   };
   const onMenu = (job: IJob, x: number, y: number) => {
     const actions = { ...props, onEnd };
@@ -81,7 +79,8 @@ function FoundJobs(props: IJobsPageProps & { jobs: readonly IJob[] }): React.Rea
     openMenu(
       several ? entriesOfMany(chosen, actions, trans) : entriesOf(job, model.isOwnServer(job), actions, trans),
       x,
-      y
+      y,
+      props.host.root
     );
   };
   return (
@@ -121,14 +120,16 @@ function Finder(props: {
   };
   return (
     <div className="pai-Finder" role="search" aria-label={trans.__('Find jobs')}>
-      <InputGroup
+      <input
+        className="pai-Input"
         type="search"
         aria-label={trans.__('Name')}
         placeholder={trans.__('Find by name')}
         value={arrangement.words}
         onChange={event => onChange({ ...arrangement, words: event.currentTarget.value })}
       />
-      <HTMLSelect
+      <select
+        className="pai-Input"
         aria-label={trans.__('State')}
         value={arrangement.state ?? ''}
         onChange={event => onChange({ ...arrangement, state: STATES.find(one => one === event.target.value) ?? null })}
@@ -139,8 +140,9 @@ function Finder(props: {
             {stateWord(state, trans)}
           </option>
         ))}
-      </HTMLSelect>
-      <HTMLSelect
+      </select>
+      <select
+        className="pai-Input"
         aria-label={trans.__('Order')}
         value={arrangement.order}
         onChange={event => onChange({ ...arrangement, order: event.target.value as Order })}
@@ -150,7 +152,7 @@ function Finder(props: {
             {orders[order]}
           </option>
         ))}
-      </HTMLSelect>
+      </select>
     </div>
   );
 }

@@ -4,7 +4,7 @@ import * as React from 'react';
 
 import { INode } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { machineLabel, shownState } from '../states';
+import { machineLabel, shownState } from '../../console/data/words';
 import { Bar } from './bar';
 import { diskOf, gpusOf, holdersOn, IGpus, IHolder, IShare, share } from './machines';
 

@@ -2,7 +2,7 @@
 
 import { INode } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { localText } from '../times';
+import { localText } from '../../console/kit/time';
 
 /** So many machines are named; of more it is said how many. */
 const NAMED = 5;

@@ -6,9 +6,9 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 
 import { IJob } from '../../console/data/client';
 import { JobPorts } from '../access/jobPorts';
-import { ILabHost } from '../host';
+import { ILabHost, JobsToken } from '../host';
 import { paiIcon } from '../icon';
-import { IJobsModel } from '../model';
+import { IJobsModel } from '../../console/data/jobs';
 import { ClusterModel } from './cluster';
 import { QueueModel } from './queue';
 import { SchedulesModel } from './schedules';
@@ -22,23 +22,24 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:jobs',
   description: 'The side bar with my jobs, the queue and the cluster; counts the jobs in the status bar.',
   autoStart: true,
-  requires: [ILabHost, IJobsModel],
+  requires: [ILabHost, JobsToken],
   optional: [ICommandPalette, IStatusBar, ILayoutRestorer],
   activate: (
     app: JupyterFrontEnd,
-    { client, trans, language }: ILabHost,
+    host: ILabHost,
     model: IJobsModel,
     palette: ICommandPalette | null,
     statusBar: IStatusBar | null,
     restorer: ILayoutRestorer | null
   ) => {
     const { commands, shell } = app;
+    const { client, trans, language } = host;
     const withTask =
       (command: string) =>
       ({ name, username }: IJob) =>
         void commands.execute(command, { job: name, user: username });
     const sidebar = new Sidebar({
-      ...{ model, trans, language },
+      ...{ host, model, trans, language },
       queue: new QueueModel(client),
       cluster: new ClusterModel(client),
       schedules: new SchedulesModel(client),

@@ -1,13 +1,12 @@
 // The page of the queues: who waits in which order; one's own jobs can be moved and given another priority.
 
-import { moveDownIcon, moveUpIcon, InputGroup } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IQueueEntry } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { IconButton } from '../buttons';
-import { startsIn } from '../forecast';
-import { PageError } from '../page';
+import { IconButton } from '../../console/kit/button';
+import { startsIn } from '../../console/data/words';
+import { PageError } from '../../console/kit/status';
 import { QueueModel } from './queue';
 
 interface IQueueProps {
@@ -114,11 +113,11 @@ function PriorityInput({
   return (
     <label>
       <span aria-hidden="true">{trans.__('Priority')}</span>
-      <InputGroup
+      <input
         type="number"
         min={0}
         max={100}
-        className="pai-Queue-priority"
+        className="pai-Input pai-Queue-priority"
         aria-label={trans.__('Priority of “%1”', name)}
         title={trans.__('0 to 100, higher comes first')}
         value={typed ?? entry.priority}
@@ -166,13 +165,13 @@ function MoveButtons({
   return (
     <span ref={buttons} className="pai-Queue-moves">
       <IconButton
-        icon={moveUpIcon}
+        icon="up"
         label={trans.__('Move “%1” up', name)}
         disabled={moves.up === undefined}
         onClick={() => void move('up')}
       />
       <IconButton
-        icon={moveDownIcon}
+        icon="down"
         label={trans.__('Move “%1” down', name)}
         disabled={moves.down === undefined}
         onClick={() => void move('down')}

@@ -5,9 +5,9 @@ import * as React from 'react';
 
 import { ISchedule } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { TextButton } from '../buttons';
+import { TextButton } from '../../console/kit/button';
 import { inWords } from '../runs/rhythm';
-import { LocalTime } from '../times';
+import { LocalTime } from '../../console/kit/time';
 import { SchedulesModel } from './schedules';
 
 interface ISchedulesProps {

@@ -1,10 +1,9 @@
 // The side bar "PAI": my jobs, the queue, the cluster; one of them in view.
 
-import { addIcon, refreshIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { OnSignal, Signal } from '../../console/data/store';
-import { IconButton } from '../buttons';
+import { IconButton } from '../../console/kit/button';
 import { ShownWidget } from '../shownWidget';
 import { ClusterModel } from './cluster';
 import { ClusterPage } from './clusterPage';
@@ -93,8 +92,8 @@ function SidebarView(props: ISidebarProps & { page: Page; onPage: (page: Page) =
             </button>
           ))}
         </div>
-        <IconButton icon={addIcon} label={trans.__('New PAI job')} onClick={props.onNewJob} />
-        <IconButton icon={refreshIcon} label={trans.__('Refresh')} disabled={busy} onClick={() => void refresh()} />
+        <IconButton icon="add" label={trans.__('New PAI job')} onClick={props.onNewJob} />
+        <IconButton icon="refresh" label={trans.__('Refresh')} disabled={busy} onClick={() => void refresh()} />
       </div>
       {page === 'jobs' && <JobsPage {...props} />}
       {page === 'queue' && <QueuePage queue={queue} trans={trans} />}

@@ -6,7 +6,7 @@ import * as React from 'react';
 import { OnSignal } from '../../console/data/store';
 import { ITranslation } from '../../console/host';
 import { paiIcon } from '../icon';
-import { IJobsModel } from '../model';
+import { IJobsModel } from '../../console/data/jobs';
 import { explanation, summary } from './summary';
 
 /** Shows `summary`; `onClick` opens the list. */

@@ -1,8 +1,7 @@
 // What the status bar says: how the person's jobs are, in a few words, and a sentence more.
 
 import { ITranslation } from '../../console/host';
-import { count, waiting } from '../jobs';
-import { IJobsModel } from '../model';
+import { count, IJobsModel, waiting } from '../../console/data/jobs';
 
 /** Return in a few words how the person's jobs are; the notebook server they sit at is none of them. */
 export function summary(model: IJobsModel, trans: ITranslation): string {

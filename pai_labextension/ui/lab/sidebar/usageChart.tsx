@@ -3,7 +3,7 @@
 import * as React from 'react';
 
 import { ITranslation } from '../../console/host';
-import { localText } from '../times';
+import { localText } from '../../console/kit/time';
 import { chart, ISample, IUsage, meanUse, nearest } from './usage';
 
 interface IUsageChartProps {

@@ -4,8 +4,6 @@ import { showErrorMessage, ReactWidget, UseSignal } from '@jupyterlab/apputils';
 import { DirListing, FileBrowser } from '@jupyterlab/filebrowser';
 import { Contents } from '@jupyterlab/services';
 import {
-  caretLeftIcon,
-  caretRightIcon,
   fileUploadIcon,
   filterIcon,
   homeIcon,
@@ -19,13 +17,13 @@ import { Debouncer } from '@lumino/polling';
 import * as React from 'react';
 
 import { ITranslation } from '../../console/host';
+import { IconButton } from '../../console/kit/button';
 import { DRIVE, StorageDrive } from './drive';
 import { mayDelete, mayOpen, showBeginning } from './dialogs';
 import { chosenFiles, droppedFiles, IChosen } from '../../console/storage/dropped';
 import { StorageModel } from './model';
 import { uploadFolderIcon } from '../icon';
 import { join, nameOf, parentOf } from '../../console/storage/paths';
-import { IconButton } from '../buttons';
 import { reason, UploadsPanel } from './uploadsView';
 import { Uploads } from '../../console/storage/uploads';
 
@@ -313,14 +311,14 @@ class PagesView extends ReactWidget {
     return (
       <nav aria-label={trans.__('Parts of this folder')}>
         <IconButton
-          icon={caretLeftIcon}
+          icon="left"
           label={trans.__('Those before')}
           disabled={first === 1}
           onClick={() => this.onTurn(-1)}
         />
         <span role="status">{trans.__('%1–%2 of %3', number(first), number(last), number(model.total))}</span>
         <IconButton
-          icon={caretRightIcon}
+          icon="right"
           label={trans.__('Those after')}
           disabled={last === model.total}
           onClick={() => this.onTurn(1)}

@@ -6,7 +6,7 @@ import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
 import { ITranslation } from '../../console/host';
-import { LocalTime } from '../times';
+import { LocalTime } from '../../console/kit/time';
 import { LARGEST_OPENED } from './contents';
 import { ISummary, StorageClient } from '../../console/storage/client';
 import { fullUri, nameOf, variableUri } from '../../console/storage/paths';

@@ -1,13 +1,12 @@
 // What is being uploaded, below the files: how far, how fast, what failed; to cancel and to try again.
 
 import { ReactWidget } from '@jupyterlab/apputils';
-import { closeIcon, refreshIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ApiError } from '../../console/data/errors';
 import { OnSignal } from '../../console/data/store';
 import { ITranslation } from '../../console/host';
-import { IconButton, TextButton } from '../buttons';
+import { IconButton, TextButton } from '../../console/kit/button';
 import { bytesText, durationText } from '../../console/storage/quantities';
 import { UnreadableError } from '../../console/storage/sending';
 import { IUpload, Uploads } from '../../console/storage/uploads';
@@ -60,7 +59,7 @@ function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | nu
             {trans.__('Cancel all')}
           </TextButton>
         ) : (
-          <IconButton icon={closeIcon} label={trans.__('Close the list of uploads')} onClick={() => uploads.clear()} />
+          <IconButton icon="close" label={trans.__('Close the list of uploads')} onClick={() => uploads.clear()} />
         )}
       </div>
       {active && (
@@ -89,13 +88,13 @@ function Row({ item, uploads, trans }: IUploadsProps & { item: IUpload }): React
       {!failed && <span className="pai-Uploads-share">{share(item.sent, item.file.size)}</span>}
       {failed && (
         <IconButton
-          icon={refreshIcon}
+          icon="refresh"
           label={trans.__('Try “%1” again', item.label)}
           onClick={() => uploads.retry([item])}
         />
       )}
       <IconButton
-        icon={closeIcon}
+        icon="close"
         label={failed ? trans.__('Give up “%1”', item.label) : trans.__('Cancel “%1”', item.label)}
         onClick={() => uploads.cancel(item)}
       />

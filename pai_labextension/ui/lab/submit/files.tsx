@@ -19,7 +19,7 @@ export function PatternsInput(props: {
     <label>
       {props.label}
       <textarea
-        className="jp-mod-styled"
+        className="pai-Input"
         rows={3}
         spellCheck={false}
         value={typed ?? props.value.join('\n')}

@@ -5,9 +5,9 @@ import { showErrorMessage } from '@jupyterlab/apputils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { Contents } from '@jupyterlab/services';
 
-import { ILabHost } from '../host';
+import { ILabHost, JobsToken } from '../host';
 import { paiIcon } from '../icon';
-import { IJobsModel } from '../model';
+import { IJobsModel } from '../../console/data/jobs';
 import { submitWithCode } from './dialog';
 
 const COMMAND = 'pai:submit-with-code';
@@ -20,7 +20,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:submit-with-code',
   description: 'Submits a job file with the code that is beside it.',
   autoStart: true,
-  requires: [ILabHost, IFileBrowserFactory, IJobsModel],
+  requires: [ILabHost, IFileBrowserFactory, JobsToken],
   activate: (app: JupyterFrontEnd, { client, trans }: ILabHost, { tracker }: IFileBrowserFactory, jobs: IJobsModel) => {
     const { commands, serviceManager } = app;
     commands.addCommand(COMMAND, {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { JobPorts } from '../../lab/access/jobPorts';
-import { JobsModel } from '../../lab/model';
+import { JobsModel } from '../../console/data/jobs';
 import { clientOf, detail, job, NotebookServer, taskStatus, user } from '../notebookServer';
 
 function running(labels: string[]) {

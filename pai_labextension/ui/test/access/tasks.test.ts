@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { pathOf, runningTasks } from '../../lab/access/tasks';
+import { pathOf, runningTasks } from '../../console/access/tasks';
 import { detail, job, taskStatus } from '../notebookServer';
 
 const running = detail({

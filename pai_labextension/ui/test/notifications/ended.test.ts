@@ -2,7 +2,7 @@ import { Signal } from '@lumino/signaling';
 import { describe, expect, it } from 'vitest';
 
 import { IJob } from '../../console/data/client';
-import { IJobsModel } from '../../lab/model';
+import { IJobsModel } from '../../console/data/jobs';
 import { EndedNotices } from '../../lab/notifications/ended';
 import { job, trans } from '../notebookServer';
 

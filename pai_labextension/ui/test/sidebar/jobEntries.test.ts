@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
 import { IJob } from '../../console/data/client';
-import { Ending } from '../../lab/endingWords';
-import { entriesOf, entriesOfMany, IEntry } from '../../lab/sidebar/jobEntries';
+import { Ending } from '../../console/jobs/ending';
+import { IEntry } from '../../console/kit/menu';
+import { entriesOf, entriesOfMany } from '../../lab/sidebar/jobEntries';
 import { job, trans } from '../notebookServer';
 
 const ended: [string[], Ending][] = [];

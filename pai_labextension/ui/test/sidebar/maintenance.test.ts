@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
 import { maintenanceOf, maintenanceText } from '../../lab/sidebar/maintenance';
-import { localText } from '../../lab/times';
+import { localText } from '../../console/kit/time';
 
 const trans = nullTranslator.load('pai_labextension');
 const window = (name: string, begin: number) => ({

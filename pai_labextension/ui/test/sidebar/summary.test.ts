@@ -3,7 +3,7 @@ import { Signal } from '@lumino/signaling';
 import { describe, expect, it } from 'vitest';
 
 import { IJob } from '../../console/data/client';
-import { IJobsModel } from '../../lab/model';
+import { IJobsModel } from '../../console/data/jobs';
 import { explanation, summary } from '../../lab/sidebar/summary';
 import { job } from '../notebookServer';
 

@@ -1,10 +1,9 @@
 // Ways through a log: search it, jump to its beginning, its end, a part of it or a time.
 
-import { caretDownEmptyIcon, caretUpEmptyThinIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ITranslation } from '../../../console/host';
-import { IconButton, TextButton } from '../../buttons';
+import { IconButton, TextButton } from '../../../console/kit/button';
 import { LogModel } from './model';
 
 /** Steps of the slider. */
@@ -31,7 +30,7 @@ export function SearchBar(
     <div role="search" className="pai-Log-search">
       <input
         type="search"
-        className="jp-mod-styled"
+        className="pai-Input"
         aria-label={trans.__('Search the whole log')}
         placeholder={trans.__('Search the whole log')}
         value={query}
@@ -44,18 +43,8 @@ export function SearchBar(
           }
         }}
       />
-      <IconButton
-        icon={caretUpEmptyThinIcon}
-        label={trans.__('Previous match')}
-        disabled={!query}
-        onClick={() => find(true)}
-      />
-      <IconButton
-        icon={caretDownEmptyIcon}
-        label={trans.__('Next match')}
-        disabled={!query}
-        onClick={() => find(false)}
-      />
+      <IconButton icon="previous" label={trans.__('Previous match')} disabled={!query} onClick={() => find(true)} />
+      <IconButton icon="next" label={trans.__('Next match')} disabled={!query} onClick={() => find(false)} />
       <span role="status">
         {search === 'nothing' && trans.__('No more matches in this direction.')}
         {isRunning && trans.__('Searched %1 %', Math.round(search.done * 100))}
@@ -112,7 +101,7 @@ export function JumpBar({ model, trans }: IBarProps): React.ReactElement {
       <input
         type="datetime-local"
         step={1}
-        className="jp-mod-styled"
+        className="pai-Input"
         aria-label={trans.__('Time to jump to')}
         value={time}
         onChange={event => setTime(event.target.value)}

@@ -4,7 +4,7 @@ import * as React from 'react';
 
 import { IAttemptTask, Stream } from '../../../console/data/client';
 import { ITranslation } from '../../../console/host';
-import { TextButton } from '../../buttons';
+import { TextButton } from '../../../console/kit/button';
 import { ITaskRow, tasksOf } from '../facts';
 import { IKnownJob } from '../model';
 import { keyOf, partsOf } from './groups';
@@ -65,7 +65,7 @@ export function Choice({ model, known, trans, onChosen }: IChoiceProps): React.R
     <>
       <label>
         {trans.__('Task')}{' '}
-        <select className="jp-mod-styled" value={value} onChange={event => onTask(event.target.value)}>
+        <select className="pai-Input" value={value} onChange={event => onTask(event.target.value)}>
           {rows.length > 1 && <option value={TOGETHER}>{trans.__('All tasks, in order of time')}</option>}
           {roles.length > 1 &&
             roles
@@ -81,7 +81,7 @@ export function Choice({ model, known, trans, onChosen }: IChoiceProps): React.R
       {attempts.length > 1 && (
         <label>
           {trans.__('Attempt')}{' '}
-          <select className="jp-mod-styled" value={number} onChange={event => toAttempt(Number(event.target.value))}>
+          <select className="pai-Input" value={number} onChange={event => toAttempt(Number(event.target.value))}>
             {attempts.map(one => (
               <option key={one.attempt} value={one.attempt}>
                 {one.attempt + 1}
@@ -99,7 +99,7 @@ export function Choice({ model, known, trans, onChosen }: IChoiceProps): React.R
         <label>
           {trans.__('%1 of %2 tasks', chosen.length, parts.flat().length)}{' '}
           <select
-            className="jp-mod-styled"
+            className="pai-Input"
             value={parts.findIndex(([first]) => first?.key === keyOf(chosen[0]!))}
             onChange={event => choose(parts[Number(event.target.value)]!, stream, together)}
           >
@@ -114,7 +114,7 @@ export function Choice({ model, known, trans, onChosen }: IChoiceProps): React.R
       <label>
         {trans.__('Stream')}{' '}
         <select
-          className="jp-mod-styled"
+          className="pai-Input"
           value={stream}
           onChange={event => choose(chosen, event.target.value as Stream, together)}
         >

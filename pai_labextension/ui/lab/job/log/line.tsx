@@ -2,7 +2,7 @@
 
 import * as React from 'react';
 
-import { localText } from '../../times';
+import { localText } from '../../../console/kit/time';
 import { ILine } from './lines';
 import { ILook, IRun, shown } from './terminal';
 

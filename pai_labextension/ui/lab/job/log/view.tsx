@@ -4,8 +4,8 @@ import * as React from 'react';
 
 import { OnSignal } from '../../../console/data/store';
 import { ITranslation } from '../../../console/host';
-import { TextButton } from '../../buttons';
-import { PageError } from '../../page';
+import { TextButton } from '../../../console/kit/button';
+import { PageError } from '../../../console/kit/status';
 import { bytesText } from '../../../console/storage/quantities';
 import { IKnownJob, JobModel } from '../model';
 import { JumpBar, SearchBar } from './bars';

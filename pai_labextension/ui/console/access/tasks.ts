@@ -1,7 +1,7 @@
 // Which tasks of a job run, and what they are called.
 
-import { Client, IJobName, ITask } from '../../console/data/client';
-import { JobDetail } from '../../console/generated/types.gen';
+import { Client, IJobName, ITask } from '../data/client';
+import { JobDetail } from '../generated/types.gen';
 
 /** A task that runs; `ports` are the labels that its role lists. */
 export interface IRunningTask extends ITask {

@@ -1,8 +1,9 @@
-// What is asked before jobs are stopped or deleted, and said where that was refused.
+// Stopping and deleting jobs, one or many: it is asked once, with how many and which.
 
-import { ITranslation } from '../console/host';
-import { IJobState, isActive, isEnding } from './jobs';
-import { IJobsModel, IRefusal } from './model';
+import { IJobName } from '../data/client';
+import { IJobsModel, IJobState, IRefusal, isActive, isEnding } from '../data/jobs';
+import { IHost, ITranslation } from '../host';
+import { confirm, showError } from '../kit/dialog';
 
 /** What ends a job: `kill` gives tasks that are being stopped no more time to end by themselves. */
 export type Ending = 'stop' | 'kill' | 'delete';
@@ -105,4 +106,43 @@ export function reasons(refused: readonly IRefusal[], trans: ITranslation): stri
     jobs.set(message, [...(jobs.get(message) ?? []), job]);
   }
   return [...jobs].map(([message, of]) => trans.__('%1: %2', named(of, trans), message)).join('\n');
+}
+
+/** Ask whether that is meant, and do it; say which jobs were refused. Return these; `null`: it was not meant. */
+export async function end(
+  jobs: readonly IJobState[],
+  ending: Ending,
+  model: IJobsModel,
+  host: IHost
+): Promise<IRefusal[] | null> {
+  const { trans } = host;
+  const meant = endable(jobs, ending);
+  if (meant.length === 0) {
+    return null;
+  }
+  const isMeant = await confirm(host, {
+    title: title(meant, ending, trans),
+    text: warning(meant, ending, model, trans),
+    accept: button(meant, ending, trans),
+    cancel: trans._n('Keep it', 'Keep them', meant.length),
+    warn: true
+  });
+  if (!isMeant) {
+    return null;
+  }
+  const refused = await (ending === 'delete' ? model.delete(meant) : model.stop(meant, ending === 'kill'));
+  if (refused.length > 0) {
+    await showError(host, refusal(refused, meant.length, ending, trans), reasons(refused, trans));
+  }
+  return refused;
+}
+
+/** Submit the same job under a new name; return that, or `null` where it was refused, which is said. */
+export async function runAgain(job: IJobName, host: IHost): Promise<IJobName | null> {
+  try {
+    return await host.client.runAgain(job);
+  } catch (error) {
+    await showError(host, host.trans.__('“%1” was not submitted again', job.name), error);
+    return null;
+  }
 }

@@ -1,8 +1,8 @@
 // The states of jobs and of machines in words.
 
-import { IJob, INode, JobState } from '../console/data/client';
-import { ITranslation } from '../console/host';
-import { localText } from './times';
+import { ITranslation } from '../host';
+import { localText } from '../kit/time';
+import { IJob, INode, JobState } from './client';
 
 /** Return how a job is, in words: its state, and what it is doing exactly where the state does not say that. */
 export function stateLabel(job: Pick<IJob, 'state' | 'subState'>, trans: ITranslation): string {
@@ -86,4 +86,21 @@ function stateLabelOf(node: Pick<INode, 'state' | 'closed'>, trans: ITranslation
     case 'LOST':
       return trans.__('lost: it does not answer');
   }
+}
+
+// When something that waits starts, as the scheduler estimates it, in words.
+
+/** Say when it starts, rounded up; empty where that is not known. */
+export function startsIn(seconds: number | null, trans: ITranslation): string {
+  if (seconds === null) {
+    return '';
+  }
+  const minutes = Math.max(1, Math.ceil(seconds / 60));
+  if (minutes <= 120) {
+    return trans._n('It starts in about %1 minute.', 'It starts in about %1 minutes.', minutes);
+  }
+  const hours = Math.ceil(minutes / 60);
+  return hours <= 48
+    ? trans._n('It starts in about %1 hour.', 'It starts in about %1 hours.', hours)
+    : trans._n('It starts in about %1 day.', 'It starts in about %1 days.', Math.ceil(hours / 24));
 }

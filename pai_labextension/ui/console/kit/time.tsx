@@ -1,0 +1,45 @@
+// Times as the clock of the person in front of the browser shows them; the zone is where the pointer rests.
+
+import * as React from 'react';
+
+/** How much of a time is written: the day, day and minutes, day and seconds, or the clock alone. */
+export type TimeForm = 'day' | 'minutes' | 'seconds' | 'clock';
+
+export const FORMS: Record<TimeForm, Intl.DateTimeFormatOptions> = {
+  day: { dateStyle: 'medium' },
+  minutes: { dateStyle: 'medium', timeStyle: 'short' },
+  seconds: { dateStyle: 'medium', timeStyle: 'medium' },
+  clock: { timeStyle: 'medium' }
+};
+const FULL: Intl.DateTimeFormatOptions = { dateStyle: 'full', timeStyle: 'full' };
+
+/** To make one takes longer than all else that a row of a list needs. */
+const writers = new Map<string, Intl.DateTimeFormat>();
+
+/** Write a time as the person's clock shows it. */
+export function localText(time: Date, language: string, form: TimeForm): string {
+  return written(time, language, FORMS[form]);
+}
+
+/** Write a time with its zone. */
+export function inFull(time: Date, language: string): string {
+  return written(time, language, FULL);
+}
+
+function written(time: Date, language: string, options: Intl.DateTimeFormatOptions): string {
+  // (the offset: a writer keeps the zone that it was made in, and the person may travel)
+  const key = [language, options.dateStyle, options.timeStyle, time.getTimezoneOffset()].join();
+  const writer = writers.get(key) ?? new Intl.DateTimeFormat(language, options);
+  writers.set(key, writer);
+  return writer.format(time);
+}
+
+/** A time, with its zone where the pointer rests. */
+export function LocalTime(props: { time: Date; language: string; form: TimeForm }): React.ReactElement {
+  const { time, language, form } = props;
+  return (
+    <time dateTime={time.toISOString()} title={inFull(time, language)}>
+      {localText(time, language, form)}
+    </time>
+  );
+}
