@@ -6,7 +6,7 @@ import { IConnect } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
 import { TextButton } from '../../console/kit/button';
 import { ConnectModel } from './connectModel';
-import { CopyText, DownloadButton, Row, ValueTable } from './parts';
+import { CopyText, DownloadButton, Row, ValueTable } from '../../console/kit/copy';
 import {
   addressOf,
   aliasOf,

@@ -4,18 +4,8 @@ import * as React from 'react';
 
 import { IConnect } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { Icon } from '../../console/kit/icon';
 import { ConnectModel } from './connectModel';
-
-/** A link that opens in a tab of its own. */
-export function PortLink(props: { label: string; url: string; title: string }): React.ReactElement {
-  return (
-    <a className="pai-PortLink" href={props.url} target="_blank" rel="noopener" title={props.title}>
-      {props.label}
-      <Icon sign="open" />
-    </a>
-  );
-}
+import { PortLink } from '../../console/access/ports';
 
 /** All ports of a task, with what may be done with them. */
 export function PortsGuide(props: { model: ConnectModel; connect: IConnect; trans: ITranslation }): React.ReactElement {

@@ -4,7 +4,7 @@ import * as React from 'react';
 
 import { ITranslation } from '../../console/host';
 import { TextButton } from '../../console/kit/button';
-import { CopyText } from '../access/parts';
+import { CopyText } from '../../console/kit/copy';
 import { PageError } from '../../console/kit/status';
 import { resultsPath } from './facts';
 import { JobModel } from './model';

@@ -5,7 +5,7 @@ import * as React from 'react';
 import { Client, IJob, IJobName } from '../../console/data/client';
 import { IHost, ITranslation } from '../../console/host';
 import { TextButton } from '../../console/kit/button';
-import { JobPortsView } from '../access/jobPortsView';
+import { JobPortsView } from '../../console/access/ports';
 import { runningTasks } from '../../console/access/tasks';
 import { Ending, runAgain } from '../../console/jobs/ending';
 import { startsIn, stateLabel, stateWord } from '../../console/data/words';

@@ -5,7 +5,7 @@ import * as React from 'react';
 import { usePolled } from '../../console/data/store';
 import { ITranslation } from '../../console/host';
 import { PageError } from '../../console/kit/status';
-import { Chart } from './chart';
+import { Chart } from '../../console/kit/chart';
 import { tasksOf } from './facts';
 import { IKnownJob, JobModel } from './model';
 import { chartsOf, MOST_MEASURED, UsageModel } from './usageModel';

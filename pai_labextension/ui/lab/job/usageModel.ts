@@ -3,8 +3,7 @@
 import { Client, IAttemptTask, IJobName } from '../../console/data/client';
 import { ApiError } from '../../console/data/errors';
 import { ITranslation } from '../../console/host';
-import { IChart, IChartLine } from './chart';
-import { perSecond, Point, Series, Together, together } from './series';
+import { IChart, IChartLine, perSecond, Point, Series, together, Together } from '../../console/kit/chart';
 
 /** Tasks that are measured together: each is asked about by itself. */
 export const MOST_MEASURED = 32;

@@ -4,7 +4,17 @@ import * as React from 'react';
 
 import { ITranslation } from '../../console/host';
 import { Choice, TextField } from './inputs';
-import { cronOf, dayName, IRhythm, IRunSchedule, Kind, KINDS, NIGHTLY, ownZone, rhythmOf } from './rhythm';
+import {
+  cronOf,
+  dayName,
+  IRhythm,
+  IRunSchedule,
+  Kind,
+  KINDS,
+  NIGHTLY,
+  ownZone,
+  rhythmOf
+} from '../../console/data/rhythm';
 
 interface IProps {
   schedule: IRunSchedule | undefined;

@@ -5,7 +5,7 @@ import * as React from 'react';
 
 import { IJob } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { JobPorts } from '../access/jobPorts';
+import { JobPorts } from '../../console/access/ports';
 import { IJobsModel, key } from '../../console/data/jobs';
 import { JobRow } from './jobRow';
 import { RowHeights } from './rowHeights';

@@ -6,7 +6,7 @@ import { IJob, JobState } from '../../console/data/client';
 import { IHost, ITranslation } from '../../console/host';
 import { TextButton } from '../../console/kit/button';
 import { openMenu } from '../../console/kit/menu';
-import { JobPorts } from '../access/jobPorts';
+import { JobPorts } from '../../console/access/ports';
 import { end, Ending } from '../../console/jobs/ending';
 import { IJobsModel, isActive, key } from '../../console/data/jobs';
 import { PageError } from '../../console/kit/status';

@@ -5,7 +5,7 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { IStatusBar } from '@jupyterlab/statusbar';
 
 import { IJob } from '../../console/data/client';
-import { JobPorts } from '../access/jobPorts';
+import { JobPorts } from '../../console/access/ports';
 import { ILabHost, JobsToken } from '../host';
 import { paiIcon } from '../icon';
 import { IJobsModel } from '../../console/data/jobs';

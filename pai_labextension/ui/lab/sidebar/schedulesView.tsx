@@ -6,7 +6,7 @@ import * as React from 'react';
 import { ISchedule } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
 import { TextButton } from '../../console/kit/button';
-import { inWords } from '../runs/rhythm';
+import { inWords } from '../../console/data/rhythm';
 import { LocalTime } from '../../console/kit/time';
 import { SchedulesModel } from './schedules';
 

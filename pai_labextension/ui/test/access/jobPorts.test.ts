@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { JobPorts } from '../../lab/access/jobPorts';
+import { JobPorts } from '../../console/access/ports';
 import { JobsModel } from '../../console/data/jobs';
 import { clientOf, detail, job, NotebookServer, taskStatus, user } from '../notebookServer';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { digits, MOST_CORNERS, perSecond, Point, scaleTop, thinned, together } from '../../lab/job/series';
+import { digits, MOST_CORNERS, perSecond, Point, scaleTop, thinned, together } from '../../console/kit/chart';
 import { chartsOf } from '../../lab/job/usageModel';
 import { trans } from '../notebookServer';
 

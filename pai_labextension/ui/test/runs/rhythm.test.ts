@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { cronOf, dayName, inWords, IRhythm, NIGHTLY, ownZone, rhythmOf } from '../../lab/runs/rhythm';
+import { cronOf, dayName, inWords, IRhythm, NIGHTLY, ownZone, rhythmOf } from '../../console/data/rhythm';
 import { trans } from '../notebookServer';
 
 const chosen: [Partial<IRhythm>, string, string][] = [

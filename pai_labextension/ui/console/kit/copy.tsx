@@ -1,13 +1,25 @@
-// Parts of a guide: text to copy, values to copy into a form, a file to download.
+// Text to copy, values to copy into a form, a file to download.
 
-import { Clipboard } from '@jupyterlab/apputils';
 import * as React from 'react';
 
-import { ITranslation } from '../../console/host';
-import { IconButton, TextButton } from '../../console/kit/button';
+import { ITranslation } from '../host';
+import { IconButton, TextButton } from './button';
 
 /** ms for which a button says that it has copied. */
 const SAID = 2_000;
+
+/** Put a text where other programs take it from; must be called while something is clicked. */
+export function copyToClipboard(text: string): void {
+  // (not `navigator.clipboard`: that is not there where a page came over plain http)
+  const put = (event: ClipboardEvent) => {
+    event.clipboardData?.setData('text/plain', text);
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  };
+  document.addEventListener('copy', put, true);
+  document.execCommand('copy');
+  document.removeEventListener('copy', put, true);
+}
 
 /** A small button that copies; `label` says what, for those who do not see the text beside it. */
 export function CopyButton(props: { text: string; label: string; trans: ITranslation }): React.ReactElement {
@@ -25,7 +37,7 @@ export function CopyButton(props: { text: string; label: string; trans: ITransla
       label={copied ? props.trans.__('Copied') : props.label}
       title={copied ? props.trans.__('Copied') : props.trans.__('Copy')}
       onClick={() => {
-        Clipboard.copyToSystem(props.text);
+        copyToClipboard(props.text);
         setCopied(true);
       }}
     />

@@ -1,6 +1,6 @@
 // When a file runs again and again: as people choose it, as cron has it, and in words.
 
-import { ITranslation } from '../../console/host';
+import { ITranslation } from '../host';
 
 /** What is chosen from; `cron`: an expression that somebody writes. */
 export const KINDS = ['daily', 'weekdays', 'weekly', 'hourly', 'cron'] as const;
