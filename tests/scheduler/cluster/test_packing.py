@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.bin_packing import Budget, NoArrangement, NodeRoom, Place, arrange
@@ -147,6 +147,8 @@ GPU_ROOM = st.none() | st.dictionaries(st.sampled_from(["P100", "K80"]), st.inte
 
 @settings(max_examples=examples(400), deadline=None)
 @given(ROOMS, GANGS, GPU_ROOM)
+# a task whose only GPU type has no share left
+@example([NodeRoom("n0", 1, 100, 0, {"K80": 1})], [make_demand(gpus=1, gpu_type="K80")], {})
 def test_it_finds_an_arrangement_exactly_when_there_is_one(
     rooms: list[NodeRoom], gang: list[Demand], gpu_room: dict[str, int] | None
 ) -> None:

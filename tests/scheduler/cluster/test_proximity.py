@@ -105,6 +105,13 @@ def test_tasks_that_are_to_be_spread_get_a_node_each() -> None:
     assert sorted(started(cluster, gang)) == ["n0", "n1", "n2", "n3"]
 
 
+def test_tasks_that_are_spread_keep_the_gpu_type_that_they_ask_for() -> None:
+    small = [make_node(f"p{i}", gpus={"P100": 1}) for i in range(2)]
+    large = [make_node(f"k{i}", gpus={"K80": 4}) for i in range(2)]
+    gang = [make_demand(gpus=1, gpu_type="K80", spread="worker")] * 2
+    assert sorted(started(Cluster([*small, *large]), gang)) == ["k0", "k1"]
+
+
 def test_more_tasks_than_nodes_are_spread_evenly() -> None:
     cluster = Cluster(racked("", "", "", gpus=0))
     nodes = started(cluster, [make_demand(spread="worker")] * 7)

@@ -6,7 +6,7 @@ import copy
 import random
 from collections.abc import Iterator, Sequence
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.definition import VirtualCluster
@@ -215,6 +215,8 @@ def test_nobody_who_could_start_is_overlooked(seed: int) -> None:
 
 @settings(max_examples=examples(60), deadline=None, report_multiple_bugs=False)
 @given(st.integers(0, 1 << 32))
+# (patterns of two GPU types that are confused with each other)
+@example(254308)
 def test_decisions_are_those_that_a_look_at_everything_makes(seed: int) -> None:
     for fast, plain in Workload(random.Random(seed)).play(60):  # noqa: S311  (no secret)
         assert fast == plain
