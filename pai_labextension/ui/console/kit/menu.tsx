@@ -20,21 +20,28 @@ export function openMenu(groups: readonly (readonly IEntry[])[], x: number, y: n
   const before = document.activeElement;
   const box = document.createElement('div');
   box.className = 'pai-Menu';
-  box.popover = 'auto';
+  // (one that closes by itself would do so when the button is let go that has opened it by `contextmenu`)
+  box.popover = 'manual';
   // (JupyterLab has shortcuts on single keys)
   box.setAttribute('data-lm-suppress-shortcuts', 'true');
   root.append(box);
   const drawn = createRoot(box);
-  const close = () => box.hidePopover();
-  box.addEventListener('toggle', event => {
-    if (event.newState === 'closed') {
-      drawn.unmount();
-      box.remove();
-      if (before instanceof HTMLElement && (document.activeElement === document.body || !document.activeElement)) {
-        before.focus();
-      }
+  const ended = new AbortController();
+  const close = () => {
+    ended.abort();
+    drawn.unmount();
+    box.remove();
+    if (before instanceof HTMLElement && (document.activeElement === document.body || !document.activeElement)) {
+      before.focus();
     }
+  };
+  const { signal } = ended;
+  window.addEventListener('pointerdown', event => event.composedPath().includes(box) || close(), {
+    signal,
+    capture: true
   });
+  window.addEventListener('resize', close, { signal });
+  window.addEventListener('blur', close, { signal });
   box.showPopover();
   drawn.render(<Entries groups={groups} close={close} onDrawn={() => place(box, x, y)} />);
 }
@@ -64,8 +71,9 @@ function Entries(props: {
     if (to !== undefined) {
       all[to]?.focus();
       event.preventDefault();
-    } else if (event.key === 'Tab') {
+    } else if (event.key === 'Tab' || event.key === 'Escape') {
       close();
+      event.preventDefault();
     } else if (event.key.length === 1) {
       const wanted = event.key.toLowerCase();
       const after = [...all.slice(at + 1), ...all.slice(0, at + 1)];
