@@ -13,7 +13,8 @@ from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.models import KernelState, KernelStates
 from pai_scheduler.i18n import Message
 
-from ..base_handlers import PAIHandler, RefusedError
+from ..base_handlers import PAIHandler
+from ..callers import RefusedError
 from ..messages import msg
 from .channels import RunnerError
 from .kernel_job import KernelJob

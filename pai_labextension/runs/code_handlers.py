@@ -15,7 +15,8 @@ from jupyter_server.base.handlers import APIHandler
 from tornado import web
 from tornado.iostream import StreamClosedError
 
-from pai_labextension.base_handlers import PAIHandler, RefusedError
+from pai_labextension.base_handlers import PAIHandler
+from pai_labextension.callers import RefusedError
 from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.models import SubmitLine
 

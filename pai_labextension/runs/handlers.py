@@ -11,7 +11,7 @@ from tornado import web
 
 from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 
-from ..base_handlers import RefusedError
+from ..callers import RefusedError
 from .code import CodeRefusedError
 from .code_handlers import LinesHandler
 from .manager import FileRunner, RunRequest

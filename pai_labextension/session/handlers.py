@@ -12,7 +12,8 @@ from jupyter_server.base.handlers import APIHandler
 from tornado import web
 from yarl import URL
 
-from pai_labextension.base_handlers import PAIHandler, RefusedError
+from pai_labextension.base_handlers import PAIHandler
+from pai_labextension.callers import RefusedError
 from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.messages import msg
 

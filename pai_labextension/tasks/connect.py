@@ -14,7 +14,7 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
-from pai_labextension.base_handlers import RefusedError
+from pai_labextension.callers import RefusedError
 from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.messages import msg
 from pai_labextension.models import Address, CodeServerInfo, ConnectCheck, ConnectInfo, PortLink

@@ -24,7 +24,7 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from yarl import URL
 
-from pai_labextension.base_handlers import RefusedError
+from pai_labextension.callers import RefusedError
 from pai_labextension.messages import msg
 from pai_labextension.proxy.streaming import BodyPipe, StreamingProxy, raw_headers
 from pai_scheduler.client.rest import ApiError, UnreachableError

@@ -18,7 +18,8 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from pai_labextension.base_handlers import PAIHandler, RefusedError
+from pai_labextension.base_handlers import PAIHandler
+from pai_labextension.callers import RefusedError
 from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.messages import msg
 from pai_labextension.models import TerminalInfo

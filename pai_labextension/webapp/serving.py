@@ -15,7 +15,8 @@ from jupyter_server_proxy.handlers import NamedLocalProxyHandler
 from tornado import web
 from traitlets import Instance
 
-from pai_labextension.base_handlers import PAIHandler, RefusedError
+from pai_labextension.base_handlers import PAIHandler
+from pai_labextension.callers import RefusedError
 from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.messages import counted, msg
 from pai_scheduler.i18n import Message, choose_locale

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from jupyter_server.auth import Authorizer
 
-from pai_labextension.proxy.handlers import (
+from pai_labextension.proxy.forwarding import (
     MethodError,
     NoResourceError,
     ParameterError,

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pai_labextension.proxy.handlers import MethodError, NoResourceError, ParameterError, storage_target
+from pai_labextension.proxy.forwarding import MethodError, NoResourceError, ParameterError, storage_target
 from tests.labextension.conftest import Scheduler
 
 STORAGE = "pai/webhdfs/v1"

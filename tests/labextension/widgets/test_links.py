@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from pai_labextension.proxy.handlers import target
+from pai_labextension.proxy.forwarding import target
 from pai_labextension.widgets.links import log_link, port_link, server_prefix
 from pai_labextension.widgets.log_follow import LogChoice
 
