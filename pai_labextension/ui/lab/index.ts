@@ -14,7 +14,7 @@ import { IJobsModel, JobsModel } from '../console/data/jobs';
 import { endedJobsPlugin } from './notifications/plugin';
 import { runsPlugin } from './runs/plugin';
 import { sessionPlugin } from './session/plugin';
-import { sidebarPlugin } from './sidebar/plugin';
+import { sidebarPlugin } from './jobs';
 import { storagePlugin } from './storage/plugin';
 import { submitPlugin } from './submit/plugin';
 import { timesPlugin } from './times';

@@ -48,7 +48,7 @@ describe('JobsModel', () => {
     await heard();
     await expect.poll(() => model.reason(first)).toBe('1 × P100 free of 2');
     expect(model.reason(second)).toBeUndefined();
-    model.setListed(true);
+    model.setShown(true);
     model.see([second]);
     await model.refresh();
     expect(model.reason(second)).toBe('second in the queue');
@@ -83,7 +83,7 @@ describe('JobsModel', () => {
     answers.shift()!();
     await expect.poll(() => model.reason(one)).toBe('why job-1 waits');
 
-    model.setListed(true);
+    model.setShown(true);
     model.see([one, two, three, four]);
     await expect.poll(() => asked).toEqual(['job-1', 'job-2', 'job-3']);
     // it was scrolled on: what is out of view is not asked about, nor what is known already

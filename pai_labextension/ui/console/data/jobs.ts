@@ -237,7 +237,7 @@ export interface IJobsModel extends IDisposable {
   /** Delete jobs with their logs and ask again; give those that were not deleted. */
   delete(jobs: readonly IJobState[]): Promise<IRefusal[]>;
   /** Note that a list of jobs came into view, or went. */
-  setListed(listed: boolean): void;
+  setShown(shown: boolean): void;
   /** Note whether the ends of jobs are to be heard of while the page is hidden, too. */
   setHeardHidden(heard: boolean): void;
   /** Note which jobs are in view: of these it is asked why they wait. */
@@ -315,9 +315,9 @@ export class JobsModel implements IJobsModel {
     });
   }
 
-  setListed(listed: boolean): void {
-    this.listed = listed;
-    if (listed) {
+  setShown(shown: boolean): void {
+    this.listed = shown;
+    if (shown) {
       void this.poll.refresh();
     }
   }

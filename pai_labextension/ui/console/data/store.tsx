@@ -2,6 +2,9 @@
 
 import * as React from 'react';
 
+import { useShown } from '../host';
+import { messageOf } from './errors';
+
 /** Something that holds on to others until it is disposed of. */
 export interface IDisposable {
   readonly isDisposed: boolean;
@@ -49,6 +52,26 @@ export function useSignal(signal: ISignal<unknown>): void {
 export function OnSignal(props: { signal: ISignal<unknown>; children: () => React.ReactNode }): React.ReactElement {
   useSignal(props.signal);
   return <>{props.children()}</>;
+}
+
+/** What knows something, and asks for it while it is shown. */
+export interface IShownModel {
+  readonly changed: ISignal;
+  /** Note that it came into view, or went. */
+  setShown(shown: boolean): void;
+}
+
+/** Draw a component anew whenever a model changes, which is shown as long as the component is there and in view. */
+export function useModel(model: IShownModel): void {
+  const isShown = useShown();
+  useSignal(model.changed);
+  React.useEffect(() => {
+    if (!isShown) {
+      return undefined;
+    }
+    model.setShown(true);
+    return () => model.setShown(false);
+  }, [model, isShown]);
 }
 
 /** The event of the window when the server answers again. */
@@ -245,7 +268,7 @@ export class Polled<Answer> implements IDisposable {
       this._answeredAt = Date.now();
       this._error = '';
     } catch (error) {
-      this._error = error instanceof Error ? error.message : String(error);
+      this._error = messageOf(error);
       throw error; // the poll then asks less often
     } finally {
       if (!this.isDisposed) {
@@ -259,6 +282,36 @@ export class Polled<Answer> implements IDisposable {
   private _answer: Answer | null = null;
   private _answeredAt = 0;
   private _error = '';
+}
+
+/** An answer that the person can change. */
+export abstract class Changeable<Answer> extends Polled<Answer> {
+  /** Why the last question had no answer, or what was asked for was refused; empty otherwise. */
+  get error(): string {
+    return this.refusal || super.error;
+  }
+
+  setShown(shown: boolean): void {
+    if (shown) {
+      this.refusal = '';
+    }
+    super.setShown(shown);
+  }
+
+  /** Do something, and ask again; return what came of it, or `undefined` where it was refused. */
+  protected async attempt<Result>(action: () => Promise<Result>): Promise<Result | undefined> {
+    this.refusal = '';
+    let result: Result | undefined;
+    try {
+      result = await action();
+    } catch (error) {
+      this.refusal = messageOf(error);
+    }
+    await this.refresh();
+    return result;
+  }
+
+  private refusal = '';
 }
 
 /** What was answered last, and why the last question had no answer. */

@@ -1,8 +1,9 @@
-// The states of jobs and of machines in words.
+// The states of jobs and of machines in words, and when something that waits starts.
 
 import { ITranslation } from '../host';
 import { localText } from '../kit/time';
 import { IJob, INode, JobState } from './client';
+import { count, IJobsModel, waiting } from './jobs';
 
 /** Return how a job is, in words: its state, and what it is doing exactly where the state does not say that. */
 export function stateLabel(job: Pick<IJob, 'state' | 'subState'>, trans: ITranslation): string {
@@ -103,4 +104,40 @@ export function startsIn(seconds: number | null, trans: ITranslation): string {
   return hours <= 48
     ? trans._n('It starts in about %1 hour.', 'It starts in about %1 hours.', hours)
     : trans._n('It starts in about %1 day.', 'It starts in about %1 days.', Math.ceil(hours / 24));
+}
+
+// How the person's jobs are, all together.
+
+/** Return in a few words how the person's jobs are; the notebook server they sit at is none of them. */
+export function summary(model: IJobsModel, trans: ITranslation): string {
+  if (model.error) {
+    return trans.__('PAI: not available');
+  }
+  if (model.jobs === null) {
+    return trans.__('PAI: …');
+  }
+  const parts = [];
+  const others = model.jobs.filter(job => !model.isOwnServer(job));
+  const running = count(others, 'RUNNING');
+  const waits = count(others, 'WAITING');
+  if (running) {
+    parts.push(trans.__('%1 running', running));
+  }
+  if (waits) {
+    parts.push(trans.__('%1 waiting', waits));
+  }
+  return parts.length ? trans.__('PAI: %1', parts.join(' · ')) : trans.__('PAI: no active jobs');
+}
+
+/** Return the tooltip of that: why nothing is known, or why the first job waits. */
+export function explanation(model: IJobsModel, trans: ITranslation): string {
+  if (model.error) {
+    return model.error;
+  }
+  const first = waiting(model.jobs ?? [])[0];
+  if (!first) {
+    return trans.__('Show my PAI jobs');
+  }
+  const reason = model.reason(first);
+  return reason ? trans.__('“%1”: %2', first.name, reason) : trans.__('“%1” is waiting', first.name);
 }

@@ -2,7 +2,7 @@
 
 import { INode, IValidation } from '../../console/data/client';
 import { ITranslation } from '../../console/host';
-import { gpusOf, IShare, share, sum, takesJobs } from '../sidebar/machines';
+import { gpusOf, IShare, share, sum, takesJobs } from '../../console/data/cluster';
 import { isObject, valueAt } from './text';
 
 /** What all tasks of a job ask for together. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { chart, IUsage, meanUse, nearest, untilNow, UsageModel } from '../../lab/sidebar/usage';
+import { chart, meanUse, nearest } from '../../../console/cluster/usage';
+import { IUsage, untilNow, UsageModel } from '../../../console/data/cluster';
 
 const MINUTE = 60_000;
 const NOON = 1_763_690_400_000;

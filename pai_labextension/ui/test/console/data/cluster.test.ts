@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { INode } from '../../console/data/client';
-import { described, gpuTypes } from '../../lab/sidebar/cluster';
+import { INode } from '../../../console/data/client';
+import { described, gpuTypes } from '../../../console/data/cluster';
 
 const resources = (GPUs: number, vCores: number) => ({ GPUs, vCores });
 const cluster = {

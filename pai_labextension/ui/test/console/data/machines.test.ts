@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { INode } from '../../console/data/client';
-import { diskOf, gpusOf, holdersOn, select, share, sum } from '../../lab/sidebar/machines';
+import { INode } from '../../../console/data/client';
+import { diskOf, gpusOf, holdersOn, select, share, sum } from '../../../console/data/cluster';
 
 type Gpu = INode['gpus'][number];
 

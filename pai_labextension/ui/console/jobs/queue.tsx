@@ -1,23 +1,76 @@
-// The page of the queues: who waits in which order; one's own jobs can be moved and given another priority.
+// The queues of the virtual clusters: who waits in which order; one's own jobs can be moved and given another priority.
 
 import * as React from 'react';
 
-import { IQueueEntry } from '../../console/data/client';
-import { ITranslation } from '../../console/host';
-import { IconButton } from '../../console/kit/button';
-import { startsIn } from '../../console/data/words';
-import { PageError } from '../../console/kit/status';
-import { QueueModel } from './queue';
+import { Client, IQueueEntry, IUser } from '../data/client';
+import { Changeable, useModel } from '../data/store';
+import { startsIn } from '../data/words';
+import { useHost } from '../host';
+import { IconButton } from '../kit/button';
+import { PageError } from '../kit/status';
+
+/** What a person may do with a waiting job. Places count from 1; `undefined`: there is no such move. */
+export interface IMoves {
+  readonly up: number | undefined;
+  readonly down: number | undefined;
+}
+
+/** By virtual cluster, first come first. */
+export type Queues = Readonly<Record<string, readonly IQueueEntry[]>>;
+
+/** What the view of the queues shows. */
+export class QueueModel extends Changeable<Queues> {
+  constructor(private readonly api: Client) {
+    super(async () => {
+      this.user ??= await api.whoami();
+      return api.queue();
+    });
+  }
+
+  /** Return whether the person may move a job and change its priority. */
+  mayChange(entry: IQueueEntry): boolean {
+    return entry.name !== null && this.user !== undefined && (this.user.admin || entry.user === this.user.username);
+  }
+
+  /** Find where a job can be moved by one. */
+  moves(virtualCluster: string, entry: IQueueEntry): IMoves {
+    if (!this.mayChange(entry)) {
+      return { up: undefined, down: undefined };
+    }
+    // a place counts among the jobs of one priority that this person may move
+    const among = (this.answer?.[virtualCluster] ?? []).filter(
+      other => other.priority === entry.priority && this.mayChange(other)
+    );
+    const place = among.indexOf(entry) + 1;
+    return { up: place > 1 ? place - 1 : undefined, down: place < among.length ? place + 1 : undefined };
+  }
+
+  /** Change a job's place or priority and ask again; return whether that was done. */
+  async change(entry: IQueueEntry, to: { place: number } | { priority: number }): Promise<boolean> {
+    const { name, user } = entry;
+    if (name === null) {
+      return false;
+    }
+    const done = await this.attempt(async () => {
+      await this.api.reorder({ username: user, name }, to);
+      return true;
+    });
+    return done ?? false;
+  }
+
+  private user: IUser | undefined;
+}
 
 interface IQueueProps {
   queue: QueueModel;
-  trans: ITranslation;
 }
 
 type Direction = 'up' | 'down';
 
 /** Shows all queues, as the model knows them. */
-export function QueuePage({ queue, trans }: IQueueProps): React.ReactElement {
+export function QueuePage({ queue }: IQueueProps): React.ReactElement {
+  const { trans } = useHost();
+  useModel(queue);
   const filled = Object.entries(queue.answer ?? {}).filter(([, entries]) => entries.length > 0);
   return (
     <>
@@ -29,7 +82,7 @@ export function QueuePage({ queue, trans }: IQueueProps): React.ReactElement {
       ) : (
         <div className="pai-Scrolled" tabIndex={0} role="region" aria-label={trans.__('Queue')}>
           {filled.map(([name, entries]) => (
-            <QueueTable key={name} queue={queue} trans={trans} virtualCluster={name} entries={entries} />
+            <QueueTable key={name} queue={queue} virtualCluster={name} entries={entries} />
           ))}
         </div>
       )}
@@ -40,7 +93,8 @@ export function QueuePage({ queue, trans }: IQueueProps): React.ReactElement {
 function QueueTable(
   props: IQueueProps & { virtualCluster: string; entries: readonly IQueueEntry[] }
 ): React.ReactElement {
-  const { virtualCluster, entries, trans } = props;
+  const { trans } = useHost();
+  const { virtualCluster, entries } = props;
   const titles = [
     ...[trans.__('Place'), trans.__('Name'), trans.__('Actions')],
     ...[trans.__('User, GPUs, priority'), trans.__('Why it waits')]
@@ -48,7 +102,7 @@ function QueueTable(
   return (
     <table className="pai-Queue">
       <caption>{trans.__('Virtual cluster %1', virtualCluster)}</caption>
-      <thead className="jp-sr-only">
+      <thead className="pai-mod-unseen">
         <tr>
           {titles.map(title => (
             <th key={title} scope="col">
@@ -68,10 +122,10 @@ function QueueTable(
 
 function QueueRow({
   queue,
-  trans,
   virtualCluster,
   entry
 }: IQueueProps & { virtualCluster: string; entry: IQueueEntry }): React.ReactElement {
+  const { trans } = useHost();
   const name = entry.name;
   const kept = entry.reserved ? trans.__('What becomes free is kept for it.') : '';
   return (
@@ -79,13 +133,13 @@ function QueueRow({
       <td className="pai-Queue-place">{entry.place}</td>
       <th scope="row">{name ?? <span className="pai-mod-secondary">{trans.__('another user’s job')}</span>}</th>
       <td className="pai-Queue-actions">
-        {name !== null && <MoveButtons {...{ queue, trans, virtualCluster, entry, name }} />}
+        {name !== null && <MoveButtons {...{ queue, virtualCluster, entry, name }} />}
       </td>
       <td className="pai-Queue-facts">
         <span>{entry.user}</span>
         {entry.totalGpuNumber > 0 && <span>{trans._n('%1 GPU', '%1 GPUs', entry.totalGpuNumber)}</span>}
         {name !== null && queue.mayChange(entry) ? (
-          <PriorityInput queue={queue} trans={trans} entry={entry} name={name} />
+          <PriorityInput queue={queue} entry={entry} name={name} />
         ) : (
           <span>{trans.__('priority %1', entry.priority)}</span>
         )}
@@ -97,12 +151,8 @@ function QueueRow({
   );
 }
 
-function PriorityInput({
-  queue,
-  trans,
-  entry,
-  name
-}: IQueueProps & { entry: IQueueEntry; name: string }): React.ReactElement {
+function PriorityInput({ queue, entry, name }: IQueueProps & { entry: IQueueEntry; name: string }): React.ReactElement {
+  const { trans } = useHost();
   const [typed, setTyped] = React.useState<string | null>(null);
   const finish = async () => {
     setTyped(null); // from now on what the scheduler says; and it is told once, by Enter or by leaving
@@ -137,11 +187,11 @@ function PriorityInput({
 
 function MoveButtons({
   queue,
-  trans,
   virtualCluster,
   entry,
   name
 }: IQueueProps & { virtualCluster: string; entry: IQueueEntry; name: string }): React.ReactElement | null {
+  const { trans } = useHost();
   const buttons = React.useRef<HTMLSpanElement>(null);
   const [moved, setMoved] = React.useState<{ direction: Direction } | null>(null);
   React.useEffect(() => {

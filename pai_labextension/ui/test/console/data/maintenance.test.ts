@@ -1,10 +1,9 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
-import { maintenanceOf, maintenanceText } from '../../lab/sidebar/maintenance';
-import { localText } from '../../console/kit/time';
+import { maintenanceOf, maintenanceText } from '../../../console/data/cluster';
+import { localText } from '../../../console/kit/time';
+import { trans } from '../../notebookServer';
 
-const trans = nullTranslator.load('pai_labextension');
 const window = (name: string, begin: number) => ({
   name,
   nodes: ['*'],

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 
-import { RowHeights } from '../../lab/sidebar/rowHeights';
-import { job } from '../notebookServer';
+import { RowHeights } from '../../../console/jobs/list';
+import { job } from '../../notebookServer';
 
 it('takes a row to be as high as the last one like it', () => {
   const heights = new RowHeights();

@@ -1,57 +1,13 @@
-// How many GPUs were taken over the last day: kept up to date, and as lines of a chart.
+// The chart of the last day: how many GPUs were taken, of how many.
 
-import { Client } from '../../console/data/client';
-import { Polled } from '../../console/data/store';
+import * as React from 'react';
 
-/** What one has of something, of how much. */
-export interface IHeld {
-  readonly used: number;
-  readonly total: number;
-}
+import { DAY, ISample, IUsage } from '../data/cluster';
+import { useHost } from '../host';
+import { localText } from '../kit/time';
 
-/** What the chart shows, and how often the newest is asked for; both in ms. */
-const DAY = 24 * 3_600_000;
-const EVERY = 60_000;
 /** Samples that are further apart than so many intervals have a gap between them: the scheduler did not run. */
 const GAP = 3;
-
-/** The GPUs at a time (ms since the epoch). */
-export interface ISample extends IHeld {
-  readonly time: number;
-}
-
-/** Oldest first; `interval` in ms. */
-export interface IUsage {
-  readonly interval: number;
-  readonly samples: readonly ISample[];
-}
-
-/** Asks for what is new since it asked last. */
-export class UsageModel extends Polled<IUsage> {
-  constructor(api: Pick<Client, 'clusterUsage'>) {
-    super(async () => {
-      const known = this.answer?.samples ?? [];
-      const { interval, gpus } = await api.clusterUsage(known[known.length - 1]?.time ?? 0);
-      const fresh = gpus.map(([time, used, total]) => ({ time: time ?? 0, used: used ?? 0, total: total ?? 0 }));
-      const all = [...known, ...fresh];
-      const newest = all[all.length - 1]?.time ?? 0;
-      return { interval: interval * 1000, samples: all.filter(({ time }) => time > newest - DAY) };
-    }, EVERY);
-  }
-}
-
-/**
- * Return the last day up to `time` (ms since the epoch), with what is taken at that time as its last sample.
- *
- * The samples are a minute apart: what started since the last one would be missing.
- */
-export function untilNow({ interval, samples }: IUsage, held: readonly IHeld[], time: number): IUsage {
-  // (the browser's clock may be behind that of the scheduler)
-  const now = Math.max(time, samples[samples.length - 1]?.time ?? 0);
-  const sum = (counts: number[]) => counts.reduce((one, other) => one + other, 0);
-  const present = { time: now, used: sum(held.map(each => each.used)), total: sum(held.map(each => each.total)) };
-  return { interval, samples: [...samples.filter(({ time }) => time > now - DAY), present] };
-}
 
 /** The lines of a chart whose width and height are 1; y grows downwards, as SVG has it. */
 export interface IChart {
@@ -124,4 +80,61 @@ function split(samples: readonly ISample[], gap: number): ISample[][] {
 
 function digits(value: number): number {
   return Math.round(value * 10_000) / 10_000;
+}
+
+/** Shows the last day up to the present, which is its last sample; nothing where there are no GPUs. */
+export function UsageChart({ usage }: { usage: IUsage }): React.ReactElement | null {
+  const { trans, language } = useHost();
+  const [pointed, setPointed] = React.useState<ISample>();
+  const drawn = React.useMemo(() => chart(usage), [usage]);
+  const { samples } = usage;
+  const now = samples[samples.length - 1];
+  if (drawn === null || now === undefined) {
+    return null;
+  }
+  const said = trans.__('Now %1 of %2, on average %3 %', now.used, now.total, meanUse(samples));
+  const point = (event: React.PointerEvent<SVGSVGElement>) => {
+    const { left, width } = event.currentTarget.getBoundingClientRect();
+    setPointed(nearest(samples, (event.clientX - left) / width));
+  };
+  return (
+    <figure className="pai-UsageChart">
+      <figcaption>{trans.__('GPUs in use, last 24 hours')}</figcaption>
+      <div className="pai-UsageChart-drawing">
+        <span className="pai-UsageChart-most" aria-hidden="true">
+          {drawn.most}
+        </span>
+        <svg
+          role="img"
+          aria-label={trans.__('GPUs in use, last 24 hours: %1', said)}
+          viewBox="0 0 1 1"
+          preserveAspectRatio="none"
+          onPointerMove={point}
+          onPointerLeave={() => setPointed(undefined)}
+        >
+          {drawn.areas.map(area => (
+            <path key={area} className="pai-UsageChart-used" d={area} />
+          ))}
+          {drawn.totals.map(line => (
+            <path key={line} className="pai-UsageChart-total" d={line} />
+          ))}
+          <path className="pai-UsageChart-now" d={drawn.point} />
+        </svg>
+      </div>
+      <p className="pai-UsageChart-times" aria-hidden="true">
+        <span>{trans.__('24 hours ago')}</span>
+        <span>{trans.__('now')}</span>
+      </p>
+      <p>
+        {pointed
+          ? trans.__(
+              '%1: %2 of %3 GPUs',
+              localText(new Date(pointed.time), language, 'minutes'),
+              pointed.used,
+              pointed.total
+            )
+          : said}
+      </p>
+    </figure>
+  );
 }

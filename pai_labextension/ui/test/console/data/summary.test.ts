@@ -1,19 +1,14 @@
-import { nullTranslator } from '@jupyterlab/translation';
-import { Signal } from '@lumino/signaling';
 import { describe, expect, it } from 'vitest';
 
-import { IJob } from '../../console/data/client';
-import { IJobsModel } from '../../console/data/jobs';
-import { explanation, summary } from '../../lab/sidebar/summary';
-import { job } from '../notebookServer';
-
-const trans = nullTranslator.load('pai_labextension');
+import { IJob } from '../../../console/data/client';
+import { IJobsModel } from '../../../console/data/jobs';
+import { explanation, summary } from '../../../console/data/words';
+import { job, trans } from '../../notebookServer';
 
 /** What a model knows at one moment. */
 function known(jobs: IJob[] | null, error = '', reason?: string): IJobsModel {
   const isOwnServer = (each: IJob) => each.name === 'notebook_1';
-  const model = { jobs, error, isOwnServer, reason: () => reason } as unknown as IJobsModel;
-  return Object.assign(model, { changed: new Signal(model) });
+  return { jobs, error, isOwnServer, reason: () => reason } as unknown as IJobsModel;
 }
 
 describe('the status bar', () => {

@@ -1,15 +1,47 @@
-// My jobs as a list of which only what is in view is drawn; by mouse and by keyboard.
+// Jobs as a list of which only what is in view is drawn; by mouse and by keyboard.
 
 import { defaultRangeExtractor, measureElement, Range, useVirtualizer } from '@tanstack/react-virtual';
 import * as React from 'react';
 
-import { IJob } from '../../console/data/client';
-import { ITranslation } from '../../console/host';
-import { JobPorts } from '../../console/access/ports';
-import { IJobsModel, key } from '../../console/data/jobs';
-import { JobRow } from './jobRow';
-import { RowHeights } from './rowHeights';
+import { JobPorts, JobPortsView } from '../access/ports';
+import { IJob } from '../data/client';
+import { IJobsModel, isOpen, key } from '../data/jobs';
+import { useModel } from '../data/store';
+import { stateLabel } from '../data/words';
+import { ITranslation, useHost } from '../host';
+import { IconButton } from '../kit/button';
+import { LocalTime } from '../kit/time';
 import { allOrNone, extended, ISelection, toggled } from './selection';
+
+/** px that a row is taken to be high until one like it was drawn. */
+const FIRST = 58;
+
+/** What a row says besides what the list knows: why the job waits, and how many of its tasks have ports. */
+export interface ISaid {
+  readonly reason: string | undefined;
+  readonly ports: number;
+}
+
+/** Where a row is as high as it was taken to be, thousands of others need not be laid out anew when it is drawn. */
+export class RowHeights {
+  /** Return how high a job's row will be, in px. */
+  of(job: IJob, said: ISaid): number {
+    return this.heights.get(likeness(job, said)) ?? FIRST;
+  }
+
+  /** Note how high a job's row is, in px. */
+  note(job: IJob, said: ISaid, height: number): void {
+    this.heights.set(likeness(job, said), height);
+  }
+
+  private readonly heights = new Map<string, number>();
+}
+
+/** Name what makes rows as high as each other, for the most part. */
+function likeness(job: IJob, { reason, ports }: ISaid): string {
+  const facts = `${job.state} ${job.totalGpuNumber > 0} ${job.appExitCode !== null}`;
+  return `${facts} ${job.name.length >> 3} ${reason?.length ?? 0} ${ports}`;
+}
 
 /** Rows that are drawn beyond what is in view. */
 const BEYOND = 6;
@@ -21,9 +53,6 @@ interface IJobListProps {
   selection: ISelection;
   onSelect: (selection: ISelection) => void;
   ports: JobPorts;
-  trans: ITranslation;
-  language: string;
-  onOpen: (job: IJob) => void;
   /** Show the menu of a job at a place of the page. */
   onMenu: (job: IJob, x: number, y: number) => void;
 }
@@ -49,7 +78,9 @@ function next(pressed: string, current: number, last: number, page: number): num
 }
 
 export function JobList(props: IJobListProps): React.ReactElement {
-  const { model, jobs, selection, onSelect, trans, onMenu } = props;
+  const { model, jobs, selection, onSelect, ports, onMenu } = props;
+  const { trans, places } = useHost();
+  useModel(ports);
   const list = React.useRef<HTMLDivElement>(null);
   const [currentKey, setCurrentKey] = React.useState<string | null>(null);
   const found = React.useMemo(() => jobs.findIndex(job => key(job) === currentKey), [jobs, currentKey]);
@@ -65,7 +96,7 @@ export function JobList(props: IJobListProps): React.ReactElement {
     [current]
   );
   const [heights] = React.useState(() => new RowHeights());
-  const said = (job: IJob) => ({ reason: model.reason(job), ports: props.ports.of(job).length });
+  const said = (job: IJob) => ({ reason: model.reason(job), ports: ports.of(job).length });
   // eslint-disable-next-line react-hooks/incompatible-library -- nothing of it is handed to what is memoised
   const virtualizer = useVirtualizer({
     count: jobs.length,
@@ -132,7 +163,7 @@ export function JobList(props: IJobListProps): React.ReactElement {
       }
       focus(to);
     } else if (event.key === 'Enter') {
-      props.onOpen(job);
+      places.open({ page: 'job', job });
     } else if (event.key === ' ') {
       choose(job, event.shiftKey);
     } else if (event.key === 'a' && (event.ctrlKey || event.metaKey)) {
@@ -154,7 +185,7 @@ export function JobList(props: IJobListProps): React.ReactElement {
     if (event.shiftKey || event.ctrlKey || event.metaKey) {
       choose(job, event.shiftKey);
     } else {
-      props.onOpen(job);
+      places.open({ page: 'job', job });
     }
   };
   return (
@@ -178,11 +209,8 @@ export function JobList(props: IJobListProps): React.ReactElement {
               measure={virtualizer.measureElement}
               chosen={selection.chosen.has(key(job))}
               current={item.index === current}
-              ownServer={model.isOwnServer(job)}
-              reason={model.reason(job)}
-              ports={props.ports}
-              trans={trans}
-              language={props.language}
+              model={model}
+              ports={ports}
               onFocus={() => setCurrentKey(key(job))}
               onRow={onRow}
               onChoose={choose}
@@ -193,4 +221,118 @@ export function JobList(props: IJobListProps): React.ReactElement {
       </div>
     </div>
   );
+}
+
+interface IRowProps {
+  job: IJob;
+  /** From 0, in the whole list. */
+  index: number;
+  chosen: boolean;
+  /** Whether the keyboard comes to this row. */
+  current: boolean;
+  model: IJobsModel;
+  ports: JobPorts;
+  /** Measures how high it is. */
+  measure: (row: HTMLElement | null) => void;
+  top: number;
+  /** Note that the keyboard has come to it, or to something in it. */
+  onFocus: () => void;
+  onRow: (event: React.MouseEvent, job: IJob) => void;
+  onChoose: (job: IJob, range: boolean) => void;
+  /** Show its menu at a place of the page. */
+  onMenu: (job: IJob, x: number, y: number) => void;
+}
+
+/** A job: its name, how it is, why it waits or how it ended, and a button for what can be done with it. */
+function JobRow(props: IRowProps): React.ReactElement {
+  const { job, index, chosen, current, model, ports, top, measure } = props;
+  const { trans, language } = useHost();
+  const reason = model.reason(job);
+  const tabIndex = current ? 0 : -1;
+  return (
+    <div
+      ref={measure}
+      role="row"
+      aria-rowindex={index + 1}
+      aria-selected={chosen}
+      data-index={index}
+      tabIndex={tabIndex}
+      className="pai-JobRow"
+      style={{ transform: `translateY(${top}px)` }}
+      onFocus={props.onFocus}
+      onClick={event => props.onRow(event, job)}
+      onContextMenu={event => {
+        event.preventDefault();
+        event.stopPropagation(); // JupyterLab's own menu
+        props.onMenu(job, event.clientX, event.clientY);
+      }}
+    >
+      <span role="gridcell">
+        <input
+          type="checkbox"
+          tabIndex={tabIndex}
+          aria-label={trans.__('Choose “%1”', job.name)}
+          checked={chosen}
+          onClick={event => {
+            event.stopPropagation();
+            props.onChoose(job, event.shiftKey);
+          }}
+          readOnly
+        />
+      </span>
+      <div role="rowheader" className="pai-JobRow-text">
+        <span className="pai-JobRow-name">{job.name}</span>
+        {model.isOwnServer(job) && <span className="pai-mod-secondary">{trans.__('this notebook server')}</span>}
+        <span className="pai-State" data-state={job.state}>
+          {stateLabel(job, trans)}
+        </span>
+        <span className="pai-JobRow-facts">
+          {facts(job, trans).map(fact => (
+            <span key={fact}>{fact}</span>
+          ))}
+          <LocalTime time={new Date(job.createdTime)} language={language} form="minutes" />
+        </span>
+        {reason && <span className="pai-JobRow-reason">{reason}</span>}
+        {isOpen(job) && (
+          <JobPortsView
+            name={job.name}
+            tasks={ports.of(job)}
+            urlOf={(task, label) => ports.url(task, label)}
+            trans={trans}
+          />
+        )}
+      </div>
+      <span role="gridcell">
+        <IconButton
+          icon="more"
+          label={trans.__('What can be done with “%1”', job.name)}
+          aria-haspopup="menu"
+          tabIndex={tabIndex}
+          onClick={event => {
+            event.stopPropagation();
+            const { left, bottom } = event.currentTarget.getBoundingClientRect();
+            props.onMenu(job, left, bottom);
+          }}
+        />
+      </span>
+    </div>
+  );
+}
+
+/** Return what is said of a job besides its state. */
+function facts(job: IJob, trans: ITranslation): string[] {
+  const found = [];
+  if (job.totalGpuNumber > 0) {
+    found.push(trans._n('%1 GPU', '%1 GPUs', job.totalGpuNumber));
+  }
+  if (job.state === 'WAITING') {
+    if (job.queuePlace !== null) {
+      found.push(trans.__('place %1', job.queuePlace));
+    }
+    found.push(trans.__('priority %1', job.priority));
+  }
+  if (job.appExitCode !== null) {
+    found.push(trans.__('exit code %1', job.appExitCode));
+  }
+  return found;
 }

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { ISchedule } from '../../console/data/client';
-import { SchedulesModel } from '../../lab/sidebar/schedules';
-import { clientOf, NotebookServer, user } from '../notebookServer';
+import { ISchedule } from '../../../console/data/client';
+import { SchedulesModel } from '../../../console/jobs/schedules';
+import { clientOf, NotebookServer, user } from '../../notebookServer';
 
 const nightly: ISchedule = {
   ...{ name: 'nightly', username: 'alice', cron: '30 2 * * *', timeZone: 'UTC', overlap: 'skip' },

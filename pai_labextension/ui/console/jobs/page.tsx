@@ -2,53 +2,40 @@
 
 import * as React from 'react';
 
-import { IJob, JobState } from '../../console/data/client';
-import { IHost, ITranslation } from '../../console/host';
-import { TextButton } from '../../console/kit/button';
-import { openMenu } from '../../console/kit/menu';
-import { JobPorts } from '../../console/access/ports';
-import { end, Ending } from '../../console/jobs/ending';
-import { IJobsModel, isActive, key } from '../../console/data/jobs';
-import { PageError } from '../../console/kit/status';
-import { stateWord } from '../../console/data/words';
-import { arrange, IArrangement, Order, ORDERS, PLAIN } from './arrangement';
-import { entriesOf, entriesOfMany } from './jobEntries';
-import { JobList } from './jobList';
-import { SchedulesModel } from './schedules';
-import { SchedulesView } from './schedulesView';
-import { allOrNone, ISelection, isWhole, NOTHING } from './selection';
+import { JobPorts } from '../access/ports';
+import { IJob, JobState } from '../data/client';
+import { IJobsModel, isActive, isEnding, isOpen, key } from '../data/jobs';
+import { useModel } from '../data/store';
+import { stateWord } from '../data/words';
+import { IHost, ITranslation, useHost } from '../host';
+import { TextButton } from '../kit/button';
+import { IEntry, openMenu } from '../kit/menu';
+import { PageError } from '../kit/status';
+import { end, Ending, runAgain } from './ending';
+import { JobList } from './list';
+import { SchedulesModel, SchedulesView } from './schedules';
+import { allOrNone, arrange, IArrangement, ISelection, isWhole, NOTHING, Order, ORDERS, PLAIN } from './selection';
 
 const STATES: readonly JobState[] = ['RUNNING', 'WAITING', 'SUCCEEDED', 'FAILED', 'STOPPED'];
 
-export interface IJobsPageProps {
-  host: IHost;
+/** Stops or deletes jobs, once that was asked. */
+type OnEnd = (jobs: readonly IJob[], ending: Ending) => void;
+
+interface IJobsPageProps {
   model: IJobsModel;
   ports: JobPorts;
   schedules: SchedulesModel;
-  trans: ITranslation;
-  /** Of dates, as browsers name it ("zh-CN"). */
-  language: string;
-  /** Show all of a job. */
-  onOpen: (job: IJob) => void;
-  /** Open a terminal in one of its tasks. */
-  onTerminal: (job: IJob) => void;
-  /** Show how to reach one of its tasks. */
-  onConnect: (job: IJob) => void;
-  /** Show a job of which the name is known alone. */
-  onOpenRun: (user: string, job: string) => void;
-  /** Submit the same job under a new name. */
-  onRunAgain: (job: IJob) => void;
-  /** Open the job editor with a copy of it. */
-  onClone: (job: IJob) => void;
 }
 
 export function JobsPage(props: IJobsPageProps): React.ReactElement {
-  const { model, trans } = props;
-  const jobs = model.jobs;
+  const { model, schedules } = props;
+  const { trans } = useHost();
+  useModel(model);
+  const { jobs } = model;
   return (
     <>
       <PageError text={model.error} />
-      <SchedulesView {...props} onStarted={() => void model.refresh()} />
+      <SchedulesView schedules={schedules} onStarted={() => void model.refresh()} />
       {jobs === null ? (
         !model.error && <p role="status">{trans.__('Asking for your jobs …')}</p>
       ) : jobs.length === 0 ? (
@@ -61,7 +48,8 @@ export function JobsPage(props: IJobsPageProps): React.ReactElement {
 }
 
 function FoundJobs(props: IJobsPageProps & { jobs: readonly IJob[] }): React.ReactElement {
-  const { model, jobs, trans } = props;
+  const { model, jobs, ports } = props;
+  const host = useHost();
   const [arrangement, setArrangement] = React.useState<IArrangement>(PLAIN);
   const [selection, setSelection] = React.useState<ISelection>(NOTHING);
   const found = React.useMemo(() => arrange(jobs, arrangement), [jobs, arrangement]);
@@ -70,38 +58,24 @@ function FoundJobs(props: IJobsPageProps & { jobs: readonly IJob[] }): React.Rea
     () => (selection.chosen.size > 0 ? found.filter(job => selection.chosen.has(key(job))) : []),
     [found, selection]
   );
-  const onEnd = (meant: readonly IJob[], ending: Ending) => {
-    void end(meant, ending, model, props.host).then(refused => refused && setSelection(NOTHING));
+  const onEnd: OnEnd = (meant, ending) => {
+    void end(meant, ending, model, host).then(refused => refused && setSelection(NOTHING));
   };
   const onMenu = (job: IJob, x: number, y: number) => {
-    const actions = { ...props, onEnd };
     const several = chosen.length > 1 && chosen.includes(job);
-    openMenu(
-      several ? entriesOfMany(chosen, actions, trans) : entriesOf(job, model.isOwnServer(job), actions, trans),
-      x,
-      y,
-      props.host.root
-    );
+    const entries = several ? entriesOfMany(chosen, onEnd, host) : entriesOf(job, model, onEnd, host);
+    openMenu(entries, x, y, host.root);
   };
   return (
     <>
-      <Finder arrangement={arrangement} onChange={setArrangement} trans={trans} />
+      <Finder arrangement={arrangement} onChange={setArrangement} />
       <ChosenJobs
-        {...{ model, found, chosen, selection, trans, onEnd }}
+        {...{ model, found, chosen, selection, onEnd }}
         total={jobs.length}
         onSelect={setSelection}
         onAll={() => setArrangement({ ...PLAIN, order: arrangement.order })}
       />
-      {found.length > 0 && (
-        <JobList
-          {...{ model, selection, trans, onMenu }}
-          jobs={found}
-          ports={props.ports}
-          language={props.language}
-          onSelect={setSelection}
-          onOpen={props.onOpen}
-        />
-      )}
+      {found.length > 0 && <JobList {...{ model, ports, selection, onMenu }} jobs={found} onSelect={setSelection} />}
     </>
   );
 }
@@ -110,9 +84,9 @@ function FoundJobs(props: IJobsPageProps & { jobs: readonly IJob[] }): React.Rea
 function Finder(props: {
   arrangement: IArrangement;
   onChange: (arrangement: IArrangement) => void;
-  trans: ITranslation;
 }): React.ReactElement {
-  const { arrangement, onChange, trans } = props;
+  const { arrangement, onChange } = props;
+  const { trans } = useHost();
   const orders: Record<Order, string> = {
     state: trans.__('By state'),
     newest: trans.__('Newest first'),
@@ -164,13 +138,13 @@ function ChosenJobs(props: {
   chosen: readonly IJob[];
   total: number;
   selection: ISelection;
-  trans: ITranslation;
   onSelect: (selection: ISelection) => void;
   /** Look for nothing any more. */
   onAll: () => void;
-  onEnd: (jobs: readonly IJob[], ending: Ending) => void;
+  onEnd: OnEnd;
 }): React.ReactElement {
-  const { model, found, chosen, total, selection, trans, onSelect, onEnd } = props;
+  const { model, found, chosen, total, selection, onSelect, onEnd } = props;
+  const { trans } = useHost();
   const rows = React.useMemo(() => found.filter(job => !model.isOwnServer(job)).map(key), [found, model]);
   const whole = React.useMemo(() => isWhole(selection, rows), [selection, rows]);
   const box = React.useCallback(
@@ -223,4 +197,49 @@ function listed(found: number, total: number, whole: boolean, trans: ITranslatio
     return trans.__('%1 jobs so far …', total);
   }
   return found < total ? trans.__('%1 of %2 jobs', found, total) : trans._n('%1 job', '%1 jobs', total);
+}
+
+/** Return what can be done with a job, as entries of a menu; nobody wants another notebook server as a job. */
+export function entriesOf(job: IJob, model: IJobsModel, onEnd: OnEnd, host: IHost): IEntry[][] {
+  const { trans, places } = host;
+  const runJobAgain = async () => {
+    const other = await runAgain(job, host);
+    if (other) {
+      void model.refresh();
+      places.open({ page: 'job', job: other });
+    }
+  };
+  const open: IEntry = { label: trans.__('Open'), icon: 'open', act: () => places.open({ page: 'job', job }) };
+  const inside: IEntry[] = [
+    { label: trans.__('Terminal'), icon: 'terminal', act: () => places.open({ page: 'terminal', job }) },
+    { label: trans.__('Connect'), icon: 'link', act: () => places.open({ page: 'connect', job }) }
+  ];
+  const again: IEntry[] = [
+    { label: trans.__('Run again'), icon: 'refresh', act: () => void runJobAgain() },
+    { label: trans.__('Clone and edit'), icon: 'copy', act: () => places.open({ page: 'submit', from: job }) }
+  ];
+  const stop: IEntry = { label: trans.__('Stop …'), icon: 'stop', act: () => onEnd([job], 'stop') };
+  const kill: IEntry = { label: trans.__('Kill now …'), icon: 'stop', act: () => onEnd([job], 'kill') };
+  const remove: IEntry = { label: trans.__('Delete …'), icon: 'delete', act: () => onEnd([job], 'delete') };
+  return [
+    [open, ...(isOpen(job) ? inside : [])],
+    ...(model.isOwnServer(job) ? [] : [again]),
+    [...(isActive(job) ? [isEnding(job) ? kill : stop] : []), remove]
+  ];
+}
+
+/** Return what can be done with several jobs at once. */
+export function entriesOfMany(jobs: readonly IJob[], onEnd: OnEnd, { trans }: IHost): IEntry[][] {
+  const active = jobs.filter(isActive);
+  const stop: IEntry = {
+    label: trans._n('Stop %1 job …', 'Stop %1 jobs …', active.length),
+    icon: 'stop',
+    act: () => onEnd(active, 'stop')
+  };
+  const remove: IEntry = {
+    label: trans._n('Delete %1 job …', 'Delete %1 jobs …', jobs.length),
+    icon: 'delete',
+    act: () => onEnd(jobs, 'delete')
+  };
+  return [[...(active.length > 0 ? [stop] : []), remove]];
 }

@@ -1,29 +1,66 @@
-// The list of schedules above the jobs: when each runs next, what came of it last, and what can be done.
+// The person's schedules: when each runs next, what came of it last, and what can be done with it.
 
-import { Dialog, showDialog } from '@jupyterlab/apputils';
 import * as React from 'react';
 
-import { ISchedule } from '../../console/data/client';
-import { ITranslation } from '../../console/host';
-import { TextButton } from '../../console/kit/button';
-import { inWords } from '../../console/data/rhythm';
-import { LocalTime } from '../../console/kit/time';
-import { SchedulesModel } from './schedules';
+import { Client, ISchedule } from '../data/client';
+import { ApiError } from '../data/errors';
+import { inWords } from '../data/rhythm';
+import { Changeable, useModel } from '../data/store';
+import { useHost } from '../host';
+import { TextButton } from '../kit/button';
+import { confirm } from '../kit/dialog';
+import { LocalTime } from '../kit/time';
+
+/** ms between two questions: little changes in between. */
+const INTERVAL = 10_000;
+
+/** What the list of schedules shows. */
+export class SchedulesModel extends Changeable<readonly ISchedule[]> {
+  constructor(private readonly api: Client) {
+    super(() => this.list(), INTERVAL);
+  }
+
+  /** Let a schedule rest, or go on. */
+  async pause(schedule: ISchedule, paused: boolean): Promise<void> {
+    await this.attempt(() => this.api.pauseSchedule(schedule, paused));
+  }
+
+  /** Submit a job of a schedule now; return its name, or `undefined` where it was refused. */
+  async run(schedule: ISchedule): Promise<string | undefined> {
+    return this.attempt(() => this.api.runSchedule(schedule));
+  }
+
+  /** Delete a schedule. */
+  async delete(schedule: ISchedule): Promise<void> {
+    await this.attempt(() => this.api.deleteSchedule(schedule));
+  }
+
+  private async list(): Promise<ISchedule[]> {
+    this.user ??= (await this.api.whoami()).username;
+    try {
+      return await this.api.schedules(this.user);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) {
+        return []; // an older scheduler has none
+      }
+      throw error;
+    }
+  }
+
+  private user: string | undefined;
+}
 
 interface ISchedulesProps {
   schedules: SchedulesModel;
-  trans: ITranslation;
-  /** Of dates, as browsers name it ("zh-CN"). */
-  language: string;
-  /** Show a job. */
-  onOpenRun: (user: string, job: string) => void;
   /** A run was started. */
   onStarted: () => void;
 }
 
 /** Shows nothing where there is no schedule. */
 export function SchedulesView(props: ISchedulesProps): React.ReactElement | null {
-  const { schedules, trans } = props;
+  const { schedules } = props;
+  const { trans } = useHost();
+  useModel(schedules);
   const found = schedules.answer ?? [];
   if (found.length === 0) {
     return null;
@@ -46,11 +83,25 @@ export function SchedulesView(props: ISchedulesProps): React.ReactElement | null
 }
 
 function ScheduleRow(props: ISchedulesProps & { schedule: ISchedule }): React.ReactElement {
-  const { schedules, schedule, trans, language } = props;
+  const { schedules, schedule } = props;
+  const host = useHost();
+  const { trans, language } = host;
   const { name, paused, nextTime } = schedule;
   const run = async () => {
     if ((await schedules.run(schedule)) !== undefined) {
       props.onStarted();
+    }
+  };
+  const remove = async () => {
+    const isMeant = await confirm(host, {
+      title: trans.__('Delete schedule “%1”?', name),
+      text: trans.__('It does not run any more. Its jobs and their results stay.'),
+      accept: trans.__('Delete'),
+      cancel: trans.__('Keep it'),
+      warn: true
+    });
+    if (isMeant) {
+      await schedules.delete(schedule);
     }
   };
   return (
@@ -68,7 +119,7 @@ function ScheduleRow(props: ISchedulesProps & { schedule: ISchedule }): React.Re
           </>
         )}
       </span>
-      <LastRun {...props} />
+      <LastRun schedule={schedule} />
       <span className="pai-Schedules-actions">
         <TextButton small aria-label={trans.__('Run “%1” now', name)} onClick={() => void run()}>
           {trans.__('Run now')}
@@ -80,11 +131,7 @@ function ScheduleRow(props: ISchedulesProps & { schedule: ISchedule }): React.Re
         >
           {paused ? trans.__('Go on') : trans.__('Pause')}
         </TextButton>
-        <TextButton
-          small
-          aria-label={trans.__('Delete schedule “%1”', name)}
-          onClick={() => void remove(schedule, schedules, trans)}
-        >
+        <TextButton small aria-label={trans.__('Delete schedule “%1”', name)} onClick={() => void remove()}>
           {trans.__('Delete')}
         </TextButton>
       </span>
@@ -92,8 +139,8 @@ function ScheduleRow(props: ISchedulesProps & { schedule: ISchedule }): React.Re
   );
 }
 
-function LastRun(props: ISchedulesProps & { schedule: ISchedule }): React.ReactElement | null {
-  const { schedule, trans, language, onOpenRun } = props;
+function LastRun({ schedule }: { schedule: ISchedule }): React.ReactElement | null {
+  const { trans, language, places } = useHost();
   const last = schedule.lastRun;
   if (last === null) {
     return null;
@@ -116,17 +163,6 @@ function LastRun(props: ISchedulesProps & { schedule: ISchedule }): React.ReactE
   );
 
   function open(): void {
-    onOpenRun(schedule.username, last!.job);
-  }
-}
-
-async function remove(schedule: ISchedule, schedules: SchedulesModel, trans: ITranslation): Promise<void> {
-  const answer = await showDialog({
-    title: trans.__('Delete schedule “%1”?', schedule.name),
-    body: trans.__('It does not run any more. Its jobs and their results stay.'),
-    buttons: [Dialog.cancelButton({ label: trans.__('Keep it') }), Dialog.warnButton({ label: trans.__('Delete') })]
-  });
-  if (answer.button.accept) {
-    await schedules.delete(schedule);
+    places.open({ page: 'job', job: { username: schedule.username, name: last!.job } });
   }
 }

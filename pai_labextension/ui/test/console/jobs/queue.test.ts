@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { IQueueEntry } from '../../console/data/client';
-import { QueueModel } from '../../lab/sidebar/queue';
-import { clientOf, NotebookServer, user, waits } from '../notebookServer';
+import { IQueueEntry } from '../../../console/data/client';
+import { QueueModel } from '../../../console/jobs/queue';
+import { clientOf, NotebookServer, user, waits } from '../../notebookServer';
 
 describe('QueueModel', () => {
   let server: NotebookServer;
