@@ -2,9 +2,8 @@
 
 import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
-import { accessPlugin } from './access/access';
-import { connectPlugin } from './access/connectPlugin';
-import { terminalPlugin } from './access/terminalPlugin';
+import { accessPlugin, connectPlugin } from './access';
+import { terminalPlugin } from './terminals';
 import { editorPlugin } from './editor/plugin';
 import { connectionLostPlugin, memoryPlugin, speakingPlugin } from './ended/plugin';
 import { hostPlugin, ILabHost, JobsToken } from './host';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { IConnect } from '../../console/data/client';
-import { ConnectModel } from '../../lab/access/connectModel';
-import { clientOf, NotebookServer } from '../notebookServer';
+import { Client, IConnect } from '../../../console/data/client';
+import { ConnectModel } from '../../../console/access/connect';
+import { clientOf, NotebookServer } from '../../notebookServer';
 
 const TASK = { user: 'alice', job: 'train', task: 'worker-0' };
 const CONNECT = '/user/alice/pai/connect/alice/train/worker-0';
@@ -21,11 +21,13 @@ const connect: IConnect = {
 
 describe('what is known of a way in', () => {
   let server: NotebookServer;
+  let client: Client;
   let model: ConnectModel;
 
   beforeEach(async () => {
     server = await NotebookServer.open();
-    model = new ConnectModel(TASK, clientOf(server.settings, 'zh-CN'));
+    client = clientOf(server.settings, 'zh-CN');
+    model = new ConnectModel(TASK, client);
   });
 
   afterEach(() => server.close());
@@ -75,13 +77,13 @@ describe('what is known of a way in', () => {
 
   it('has the key of the job as a file', async () => {
     server.answers['GET user/alice/jobs/train/ssh/key'] = [200, '-----BEGIN OPENSSH PRIVATE KEY-----'];
-    expect(await (await model.key('ppk')).text()).toContain('BEGIN OPENSSH');
+    expect(await (await client.key(TASK, 'ppk')).text()).toContain('BEGIN OPENSSH');
     expect(server.asked[0]!.url).toContain('format=ppk');
   });
 
   it('has links that are the notebook server’s', async () => {
     server.answers[`POST ${CONNECT}/code-server`] = [200, { url: '/user/alice/pai/ports/alice/train/worker-0/8080/' }];
     const { host } = new URL(server.settings.baseUrl);
-    expect(await model.codeServer()).toBe(`http://${host}/user/alice/pai/ports/alice/train/worker-0/8080/`);
+    expect(await client.codeServer(TASK)).toBe(`http://${host}/user/alice/pai/ports/alice/train/worker-0/8080/`);
   });
 });

@@ -1,7 +1,33 @@
 import { StateDB } from '@jupyterlab/statedb';
 import { describe, expect, it } from 'vitest';
 
-import { RecentTasks } from '../../lab/access/recent';
+import { RecentTasks, runningTasks } from '../../../console/access/tasks';
+import { detail, job, taskStatus } from '../../notebookServer';
+
+const running = detail({
+  taskRoles: {
+    master: { taskStatuses: [status(0, 'SUCCEEDED', {})] },
+    worker: {
+      taskStatuses: [
+        status(0, 'RUNNING', { http: '30000', ssh: '30001', jupyter: '30002,30003' }),
+        status(1, 'RUNNING', { http: '30000', ssh: '30001' })
+      ]
+    }
+  }
+});
+
+function status(taskIndex: number, taskState: 'RUNNING' | 'SUCCEEDED', containerPorts: Record<string, string>) {
+  return taskStatus({ taskIndex, taskState, containerPorts });
+}
+
+describe('the tasks of a job', () => {
+  it('are those that run, with the ports that their roles list', () => {
+    expect(runningTasks(job(), running)).toEqual([
+      { user: 'alice', job: 'train', task: 'worker-0', ports: ['jupyter'] },
+      { user: 'alice', job: 'train', task: 'worker-1', ports: [] }
+    ]);
+  });
+});
 
 const tasks = [0, 1, 2].map(index => ({ user: 'alice', job: 'train', task: `worker-${index}` }));
 

@@ -2,8 +2,7 @@ import { PageConfig } from '@jupyterlab/coreutils';
 import { Terminal } from '@jupyterlab/services';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { KeptConnection } from '../../lab/access/connection';
-import { TaskTerminals } from '../../lab/access/terminals';
+import { KeptConnection, TaskTerminals } from '../../lab/taskTerminals';
 import { LabTransport } from '../../lab/host';
 import { trans } from '../notebookServer';
 import { TerminalServer } from './terminalServer';

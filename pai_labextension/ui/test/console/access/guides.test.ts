@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 
 import { describe, expect, it } from 'vitest';
 
-import { IConnect } from '../../console/data/client';
+import { IConnect } from '../../../console/data/client';
 import {
   addressOf,
   aliasOf,
@@ -16,7 +16,7 @@ import {
   sshConfig,
   sshLine,
   vsCodeLink
-} from '../../lab/access/recipes';
+} from '../../../console/access/guides';
 
 const connect: IConnect = {
   user: 'alice',

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { JobPorts } from '../../console/access/ports';
-import { JobsModel } from '../../console/data/jobs';
-import { clientOf, detail, job, NotebookServer, taskStatus, user } from '../notebookServer';
+import { JobPorts } from '../../../console/access/ports';
+import { JobsModel } from '../../../console/data/jobs';
+import { clientOf, detail, job, NotebookServer, taskStatus, user } from '../../notebookServer';
 
 function running(labels: string[]) {
   const containerPorts = Object.fromEntries([...labels, 'http', 'ssh'].map(label => [label, '30000']));

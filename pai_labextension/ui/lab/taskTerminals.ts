@@ -1,15 +1,15 @@
-// The shells of tasks: who lists, starts and ends those of one task, for as long as somebody uses them.
+// The shells of tasks: who lists, starts and ends those of one task, and the connection to one that is cut and comes back.
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection, Terminal, TerminalAPI, TerminalManager } from '@jupyterlab/services';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ITask, partsOfTask } from '../../console/data/client';
-import { accepted, json, parsed } from '../../console/data/errors';
-import { addressOf, ITranslation, ITransport } from '../../console/host';
-import { vTerminalInfo, vTerminals } from '../../console/generated/valibot.gen';
-import { LabTransport, ROUTES } from '../host';
-import { keyOf } from '../../console/access/tasks';
+import { keyOf } from '../console/access/tasks';
+import { ITask, partsOfTask } from '../console/data/client';
+import { accepted, json, parsed } from '../console/data/errors';
+import { vTerminalInfo, vTerminals } from '../console/generated/valibot.gen';
+import { addressOf, ITranslation, ITransport } from '../console/host';
+import { LabTransport, ROUTES } from './host';
 
 /** JupyterLab's calls for terminals, on a task; in its language, and where this server has no terminals of its own. */
 class TaskTerminalClient implements Terminal.ITerminalAPIClient {
@@ -136,4 +136,100 @@ export class TaskTerminals {
 interface IHeld extends ITaskShells {
   readonly task: ITask;
   users: number;
+}
+
+/** Empties a terminal, with its scrollback. */
+const RESET = '\x1bc';
+
+/**
+ * Passes on what JupyterLab's connection says, which may be cut and come back. After a cut the server tells the recent output again, so the
+ * terminal is emptied first, and it does not know the size of this terminal any more.
+ */
+export class KeptConnection implements Terminal.ITerminalConnection {
+  constructor(private readonly inner: Terminal.ITerminalConnection) {
+    inner.messageReceived.connect(this.pass, this);
+    inner.connectionStatusChanged.connect(this.follow, this);
+    inner.disposed.connect(this.end, this);
+    this.wasConnected = inner.connectionStatus === 'connected';
+  }
+
+  get name(): string {
+    return this.inner.name;
+  }
+
+  get model(): Terminal.IModel {
+    return this.inner.model;
+  }
+
+  get serverSettings(): ServerConnection.ISettings {
+    return this.inner.serverSettings;
+  }
+
+  get connectionStatus(): Terminal.ConnectionStatus {
+    return this.inner.connectionStatus;
+  }
+
+  get isDisposed(): boolean {
+    return this.inner.isDisposed;
+  }
+
+  get messageReceived(): ISignal<this, Terminal.IMessage> {
+    return this._messageReceived;
+  }
+
+  get connectionStatusChanged(): ISignal<this, Terminal.ConnectionStatus> {
+    return this._connectionStatusChanged;
+  }
+
+  get disposed(): ISignal<this, void> {
+    return this._disposed;
+  }
+
+  send(message: Terminal.IMessage): void {
+    if (message.type === 'set_size') {
+      this.size = message;
+    }
+    this.inner.send(message);
+  }
+
+  reconnect(): Promise<void> {
+    return this.inner.reconnect();
+  }
+
+  shutdown(): Promise<void> {
+    return this.inner.shutdown();
+  }
+
+  /** Close the connection; the shell goes on. */
+  dispose(): void {
+    this.inner.dispose();
+  }
+
+  private pass(_: unknown, message: Terminal.IMessage): void {
+    this._messageReceived.emit(message);
+  }
+
+  private follow(_: unknown, status: Terminal.ConnectionStatus): void {
+    if (status === 'connected') {
+      if (this.wasConnected) {
+        this._messageReceived.emit({ type: 'stdout', content: [RESET] });
+        if (this.size) {
+          this.inner.send(this.size);
+        }
+      }
+      this.wasConnected = true;
+    }
+    this._connectionStatusChanged.emit(status);
+  }
+
+  private end(): void {
+    this._disposed.emit();
+    Signal.clearData(this);
+  }
+
+  private wasConnected: boolean;
+  private size: Terminal.IMessage | undefined;
+  private readonly _messageReceived = new Signal<this, Terminal.IMessage>(this);
+  private readonly _connectionStatusChanged = new Signal<this, Terminal.ConnectionStatus>(this);
+  private readonly _disposed = new Signal<this, void>(this);
 }
