@@ -14,7 +14,7 @@ import { endedJobsPlugin } from './notifications/plugin';
 import { runsPlugin } from './runs/plugin';
 import { sessionPlugin } from './session/plugin';
 import { sidebarPlugin } from './jobs';
-import { storagePlugin } from './storage/plugin';
+import { storagePlugin } from './storage';
 import { submitPlugin } from './submit/plugin';
 import { timesPlugin } from './times';
 

@@ -72,61 +72,91 @@ export function openDialog<Answer>(
 export function DialogButtons(props: {
   accept: string;
   cancel: string;
-  /** Whether what is done cannot be undone. */
-  warn?: boolean;
   disabled?: boolean;
   onCancel: () => void;
 }): React.ReactElement {
-  const { accept, cancel, warn, disabled, onCancel } = props;
+  const { accept, cancel, disabled, onCancel } = props;
   return (
     <div className="pai-Dialog-buttons">
       <TextButton onClick={onCancel}>{cancel}</TextButton>
-      <TextButton
-        type="submit"
-        accept={!warn}
-        data-focus
-        disabled={disabled}
-        {...(warn ? { className: 'pai-Button pai-mod-warn' } : {})}
-      >
+      <TextButton type="submit" accept data-focus disabled={disabled}>
         {accept}
       </TextButton>
     </div>
   );
 }
 
-/** Ask whether something is meant. `text`: its lines are paragraphs. */
-export async function confirm(
-  { root, trans }: Stage,
-  question: { title: string; text: string; accept: string; cancel?: string; warn?: boolean }
-): Promise<boolean> {
-  const { title, text, accept, cancel = trans.__('Cancel'), warn = false } = question;
-  const answer = await openDialog<boolean>(root, title, answer => (
-    <form
-      method="dialog"
-      onSubmit={event => {
-        event.preventDefault();
-        answer(true);
-      }}
-    >
-      <Paragraphs text={text} />
-      <DialogButtons {...{ accept, cancel, warn }} onCancel={() => answer(false)} />
-    </form>
+/** A button that answers a question. */
+export interface IChoice<Answer> {
+  readonly label: string;
+  readonly answer: Answer;
+  /** What most people want, or what cannot be undone. */
+  readonly kind?: 'accept' | 'warn';
+}
+
+/** Ask a question that has a few answers; the last one, or the one of that number, has the focus. */
+export function choose<Answer>(
+  root: ParentNode,
+  title: string,
+  content: React.ReactNode,
+  choices: readonly IChoice<Answer>[],
+  focus = choices.length - 1
+): Promise<Answer | null> {
+  return openDialog<Answer>(root, title, give => (
+    <>
+      {content}
+      <div className="pai-Dialog-buttons">
+        {choices.map(({ label, answer, kind }, index) => (
+          <TextButton
+            key={label}
+            accept={kind === 'accept'}
+            {...(kind === 'warn' ? { className: 'pai-Button pai-mod-warn' } : {})}
+            {...(index === focus ? { 'data-focus': true } : {})}
+            onClick={() => give(answer)}
+          >
+            {label}
+          </TextButton>
+        ))}
+      </div>
+    </>
   ));
-  return answer === true;
+}
+
+/** A question to which people say yes or no. */
+export interface IQuestion {
+  readonly title: string;
+  /** Its lines are paragraphs. */
+  readonly text: string;
+  /** Shown below the text. */
+  readonly more?: React.ReactNode;
+  readonly accept: string;
+  readonly cancel?: string;
+  /** Whether what is done cannot be undone. */
+  readonly warn?: boolean;
+  /** Whether who only presses Enter gives it up. */
+  readonly careful?: boolean;
+}
+
+/** Ask whether something is meant. */
+export async function confirm({ root, trans }: Stage, question: IQuestion): Promise<boolean> {
+  const { title, text, more, accept, cancel = trans.__('Cancel'), warn = false, careful = false } = question;
+  const content = (
+    <>
+      <Paragraphs text={text} />
+      {more}
+    </>
+  );
+  const choices: IChoice<boolean>[] = [
+    { label: cancel, answer: false },
+    { label: accept, answer: true, kind: warn ? 'warn' : 'accept' }
+  ];
+  return (await choose(root, title, content, choices, careful ? 0 : 1)) === true;
 }
 
 /** Say what went wrong, until it was read. */
 export async function showError({ root, trans }: Stage, title: string, error: unknown): Promise<void> {
-  await openDialog<void>(root, title, answer => (
-    <form method="dialog" onSubmit={() => answer()}>
-      <Paragraphs text={messageOf(error)} />
-      <div className="pai-Dialog-buttons">
-        <TextButton type="submit" accept data-focus>
-          {trans.__('Dismiss')}
-        </TextButton>
-      </div>
-    </form>
-  ));
+  const choices: IChoice<null>[] = [{ label: trans.__('Dismiss'), answer: null, kind: 'accept' }];
+  await choose(root, title, <Paragraphs text={messageOf(error)} />, choices);
 }
 
 function Paragraphs({ text }: { text: string }): React.ReactElement {

@@ -1,8 +1,8 @@
 import { Contents } from '@jupyterlab/services';
 import { describe, expect, it } from 'vitest';
 
-import { bytesText, durationText, Speed } from '../console/storage/quantities';
-import { lastPage, ordered, SHOWN } from '../lab/storage/window';
+import { bytesText, durationText, Speed } from '../../../console/storage/quantities';
+import { lastPage, ordered, SHOWN } from '../../../console/storage/browser';
 
 function item(name: string, size = 0, last_modified = '', type = 'file'): Contents.IModel {
   return { name, size, last_modified, type } as Contents.IModel;

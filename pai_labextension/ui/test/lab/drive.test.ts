@@ -4,10 +4,10 @@ import { AddressInfo } from 'node:net';
 import { Contents, ServerConnection } from '@jupyterlab/services';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { LabTransport } from '../lab/host';
-import { LARGEST_OPENED } from '../lab/storage/contents';
-import { DriveError, StorageDrive } from '../lab/storage/drive';
-import { trans } from './notebookServer';
+import { LabTransport } from '../../lab/host';
+import { LARGEST_OPENED } from '../../console/storage/browser';
+import { DriveError, StorageDrive } from '../../lab/storageDrive';
+import { trans } from '../notebookServer';
 
 /** Answers by method, path and operation: a status and JSON. */
 type Answers = Record<string, [number, unknown]>;

@@ -2,8 +2,8 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { partName } from '../console/storage/paths';
-import { PIECE, sendFile } from '../console/storage/sending';
+import { partName } from '../../../console/storage/paths';
+import { PIECE, sendFile } from '../../../console/storage/sending';
 import { broken, file, MemoryStorage, refused } from './memoryStorage';
 
 const TARGET = '/alice/model.bin';

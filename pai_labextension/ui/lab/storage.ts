@@ -1,8 +1,7 @@
 // The plugin: the storage as a drive, its browser in the side bar, and what its context menu offers.
 
 import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { Clipboard, showErrorMessage } from '@jupyterlab/apputils';
-import { PageConfig } from '@jupyterlab/coreutils';
+import { Clipboard } from '@jupyterlab/apputils';
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { Contents } from '@jupyterlab/services';
@@ -10,16 +9,15 @@ import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { copyIcon, deleteIcon, downloadIcon, infoIcon } from '@jupyterlab/ui-components';
 
-import { ITranslation } from '../../console/host';
-import { ILabHost } from '../host';
-import { storageIcon } from '../icon';
-import { StorageBrowser } from './browser';
-import { askReplace, showProperties } from './dialogs';
-import { StorageClient } from '../../console/storage/client';
-import { DRIVE, StorageDrive } from './drive';
-import { StorageModel } from './model';
-import { fullUri, join, variableUri } from '../../console/storage/paths';
-import { Uploads } from '../../console/storage/uploads';
+import { showError } from '../console/kit/dialog';
+import { askReplace, showProperties } from '../console/storage/browser';
+import { ILabHost } from './host';
+import { storageIcon } from './icon';
+import { StorageBrowser, StorageModel } from './storageBrowser';
+import { StorageClient } from '../console/storage/client';
+import { DRIVE, StorageDrive } from './storageDrive';
+import { fullUri, join, variableUri } from '../console/storage/paths';
+import { Uploads } from '../console/storage/uploads';
 
 const ITEMS = '.pai-Storage .jp-DirListing-item';
 const FILES = `${ITEMS}[data-kind="file"]`;
@@ -43,17 +41,18 @@ export const storagePlugin: JupyterFrontEndPlugin<void> = {
   optional: [ILayoutRestorer, IStateDB, ITranslator],
   activate: (
     app: JupyterFrontEnd,
-    { transport, trans, language }: ILabHost,
+    host: ILabHost,
     manager: IDocumentManager,
     factory: IFileBrowserFactory,
     restorer: ILayoutRestorer | null,
     state: IStateDB | null,
     someTranslator: ITranslator | null
   ) => {
+    const { transport, trans } = host;
     const translator = someTranslator ?? nullTranslator;
     const drive = new StorageDrive(transport, trans);
     app.serviceManager.contents.addDrive(drive);
-    const uploads = new Uploads(new StorageClient(transport, trans), paths => askReplace(paths, trans));
+    const uploads = new Uploads(new StorageClient(transport, trans), paths => askReplace(host, paths));
     window.addEventListener('beforeunload', event => {
       if (uploads.active) {
         event.preventDefault();
@@ -64,25 +63,19 @@ export const storagePlugin: JupyterFrontEndPlugin<void> = {
     const model = new StorageModel({ manager, translator, ...(state ? { state } : {}) }, drive, inView);
     // JupyterLab's own commands (rename, cut, new notebook …) act on the browser that was used last
     const onFirstShow = () => browser && void factory.tracker.add(browser);
-    const parts = { model, drive, uploads, trans, translator, onFirstShow };
+    const parts = { model, drive, uploads, host, translator, onFirstShow };
     browser = new StorageBrowser({ id: 'pai-storage', restore: false, ...parts });
     browser.title.icon = storageIcon;
     browser.title.caption = trans.__('PAI storage');
     app.shell.add(browser, 'left', { rank: 110, type: 'PAI storage' });
     restorer?.add(browser, 'pai-storage');
-    addCommands(app, browser, drive, trans, language);
+    addCommands(app, browser, drive, host);
   }
 };
 
-function addCommands(
-  app: JupyterFrontEnd,
-  browser: StorageBrowser,
-  drive: StorageDrive,
-  trans: ITranslation,
-  language: string
-): void {
+function addCommands(app: JupyterFrontEnd, browser: StorageBrowser, drive: StorageDrive, host: ILabHost): void {
   const { commands, contextMenu, shell } = app;
-  const root = PageConfig.getOption('paiStorageUri'); // written by the server extension
+  const { trans, facts } = host;
   const noArguments = { describedBy: { args: { type: 'object', properties: {} } } };
   const selected = () => Array.from(browser.selectedItems());
   const path = (item: Contents.IModel) => join(item.path.slice(DRIVE.length + 1));
@@ -102,7 +95,7 @@ function addCommands(
         try {
           await browser.reveal(args.path);
         } catch (error) {
-          await showErrorMessage(trans.__('“%1” cannot be shown', args.path), error as Error);
+          await showError(host, trans.__('“%1” cannot be shown', args.path), error);
         }
       }
     }
@@ -151,7 +144,7 @@ function addCommands(
     ...noArguments,
     label: trans.__('Copy the full URI'),
     icon: copyIcon.bindprops({ stylesheet: 'menuItem' }),
-    execute: copy(path => fullUri(path, root))
+    execute: copy(path => fullUri(path, facts.storageRoot))
   });
   commands.addCommand(CommandIDs.properties, {
     ...noArguments,
@@ -162,9 +155,9 @@ function addCommands(
       const [item] = selected();
       if (item) {
         try {
-          await showProperties(item, path(item), root, drive.client, trans, language);
+          await showProperties(host, item, path(item), drive.client);
         } catch (error) {
-          await showErrorMessage(trans.__('The properties could not be shown'), error as Error);
+          await showError(host, trans.__('The properties could not be shown'), error);
         }
       }
     }

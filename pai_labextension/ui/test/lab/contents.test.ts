@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 
-import { decode, encode, FormatError, modelOf } from '../lab/storage/contents';
+import { decode, encode, FormatError, modelOf } from '../../lab/storageDrive';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

@@ -1,9 +1,9 @@
 // The storage in memory, with faults where a test wants them.
 
-import { ApiError } from '../console/data/errors';
-import { IFileInfo, IFolderPage } from '../console/storage/client';
-import { join, nameOf, parentOf } from '../console/storage/paths';
-import { IUploadsClient } from '../console/storage/uploads';
+import { ApiError } from '../../../console/data/errors';
+import { IFileInfo, IFolderPage } from '../../../console/storage/client';
+import { join, nameOf, parentOf } from '../../../console/storage/paths';
+import { IUploadsClient } from '../../../console/storage/uploads';
 
 export class MemoryStorage implements IUploadsClient {
   readonly files = new Map<string, { bytes: Uint8Array; modified: number }>();

@@ -1,37 +1,22 @@
 // What is being uploaded, below the files: how far, how fast, what failed; to cancel and to try again.
 
-import { ReactWidget } from '@jupyterlab/apputils';
 import * as React from 'react';
 
-import { ApiError } from '../../console/data/errors';
-import { OnSignal } from '../../console/data/store';
-import { ITranslation } from '../../console/host';
-import { IconButton, TextButton } from '../../console/kit/button';
-import { bytesText, durationText } from '../../console/storage/quantities';
-import { UnreadableError } from '../../console/storage/sending';
-import { IUpload, Uploads } from '../../console/storage/uploads';
+import { ApiError } from '../data/errors';
+import { useSignal } from '../data/store';
+import { ITranslation, useHost } from '../host';
+import { IconButton, TextButton } from '../kit/button';
+import { bytesText, durationText } from './quantities';
+import { UnreadableError } from './sending';
+import { IUpload, Uploads } from './uploads';
 
 /** Rows that are shown at a time; what fails and what runs comes first. */
 const ROWS = 50;
 
-interface IUploadsProps {
-  uploads: Uploads;
-  trans: ITranslation;
-}
-
 /** Shows nothing until there is something to show. */
-export class UploadsPanel extends ReactWidget {
-  constructor(private readonly props: IUploadsProps) {
-    super();
-    this.addClass('pai-Uploads');
-  }
-
-  protected render(): React.ReactElement {
-    return <OnSignal signal={this.props.uploads.changed}>{() => <UploadsView {...this.props} />}</OnSignal>;
-  }
-}
-
-function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | null {
+export function UploadsView({ uploads }: { uploads: Uploads }): React.ReactElement | null {
+  const { trans } = useHost();
+  useSignal(uploads.changed);
   const { items, active, totals } = uploads;
   if (items.every(item => item.state === 'cancelled')) {
     return null;
@@ -40,7 +25,7 @@ function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | nu
   const shown = [...failed, ...items.filter(item => item.state === 'running')];
   const rest = items.filter(item => item.state === 'waiting').length;
   return (
-    <section aria-label={trans.__('Uploads')}>
+    <section className="pai-Uploads" aria-label={trans.__('Uploads')}>
       <div className="pai-Uploads-header">
         <strong role="status">
           {active
@@ -70,7 +55,7 @@ function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | nu
       )}
       <ul className="pai-Uploads-list">
         {shown.slice(0, ROWS).map(item => (
-          <Row key={item.target} item={item} uploads={uploads} trans={trans} />
+          <Row key={item.target} item={item} uploads={uploads} />
         ))}
       </ul>
       {rest > 0 && <p className="pai-Uploads-pace">{trans._n('%1 more is waiting.', '%1 more are waiting.', rest)}</p>}
@@ -78,7 +63,8 @@ function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | nu
   );
 }
 
-function Row({ item, uploads, trans }: IUploadsProps & { item: IUpload }): React.ReactElement {
+function Row({ item, uploads }: { item: IUpload; uploads: Uploads }): React.ReactElement {
+  const { trans } = useHost();
   const failed = item.state === 'failed';
   return (
     <li>

@@ -2,9 +2,9 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { chosenFiles } from '../console/storage/dropped';
-import { PIECE } from '../console/storage/sending';
-import { Conflict, Uploads } from '../console/storage/uploads';
+import { chosenFiles } from '../../../console/storage/dropped';
+import { PIECE } from '../../../console/storage/sending';
+import { Conflict, Uploads } from '../../../console/storage/uploads';
 import { file, MemoryStorage, refused } from './memoryStorage';
 
 describe('Uploads', () => {

@@ -10,7 +10,7 @@ import {
   parentOf,
   partName,
   variableUri
-} from '../console/storage/paths';
+} from '../../../console/storage/paths';
 
 describe('a path', () => {
   it('is put together and taken apart, whatever slashes it has', () => {
