@@ -47,6 +47,7 @@ hub_port = int(os.environ.get("PAI_HUB_PORT", "8081"))
 proxy_api_port = int(os.environ.get("PAI_PROXY_API_PORT", "8001"))
 scheduler_port = int(os.environ.get("PAI_SCHEDULER_PORT", "9186"))
 sessions_port = int(os.environ.get("PAI_SESSIONS_PORT", "9187"))
+console_port = int(os.environ.get("PAI_CONSOLE_PORT", "9188"))
 #: What holds for running notebook servers: when they end, how many one may have.
 sessions_file = os.environ.get("PAI_SESSIONS_FILE") or str(
     Path(__file__).resolve().with_name("sessions.yaml")
@@ -158,6 +159,19 @@ c.JupyterHub.services = [
         "display": False,
         "oauth_no_confirm": True,
     },
+    # jobs, queue and cluster on the web, without a notebook server: at /services/pai-console/
+    {
+        "name": "pai-console",
+        "url": f"http://127.0.0.1:{console_port}",
+        "command": [
+            *(sys.executable, "-m", "pai_labextension.console"),
+            *("--scheduler-url", f"http://127.0.0.1:{scheduler_port}/services/pai"),
+        ],
+        "display": False,
+        "oauth_no_confirm": True,
+        # what a login to it may do: it asks the scheduler in the name of the person, and nothing else
+        "oauth_client_allowed_scopes": ["access:services!service=pai"],
+    },
     # not a program: the identity with which the spawner, inside the Hub, talks to the scheduler
     {"name": "pai-spawner", "api_token": spawner_token, "display": False},
 ]
@@ -170,7 +184,10 @@ c.JupyterHub.load_roles = [
     {
         "name": "user",
         "description": "Standard user privileges, and the scheduler",
-        "scopes": ["self", "access:services!service=pai", "access:services!service=pai-sessions"],
+        "scopes": [
+            "self",
+            *(f"access:services!service={name}" for name in ("pai", "pai-sessions", "pai-console")),
+        ],
     },
     # it reads what servers do, and ends them
     {

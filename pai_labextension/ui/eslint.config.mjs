@@ -32,7 +32,16 @@ export default defineConfig(
       'prefer-arrow-callback': 'error'
     }
   },
-  { files: ['console/**', 'lab/**'], extends: [reactHooks.configs.flat.recommended] },
+  { files: ['console/**', 'lab/**', 'web/**'], extends: [reactHooks.configs.flat.recommended] },
+  {
+    files: ['web/**'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        { patterns: [{ regex: '^@(jupyter|jupyterlab|lumino)/|/lab/', message: 'There is no JupyterLab here.' }] }
+      ]
+    }
+  },
   {
     // it is mounted in places where JupyterLab is not
     files: ['console/**'],

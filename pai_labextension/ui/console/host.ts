@@ -51,6 +51,10 @@ export type Place =
 /** Leads to places. */
 export interface INavigator {
   open(place: Place): void;
+  /** Return whether there is such a page where the console is mounted. */
+  has(page: Place['page']): boolean;
+  /** Return the address of a place, which others can open too; `null`: it has none. */
+  href(place: Place): string | null;
 }
 
 /** What the server has written of itself. */
@@ -59,6 +63,8 @@ export interface IFacts {
   readonly ownServer: string;
   /** What the cluster calls its storage, as a URI. */
   readonly storageRoot: string;
+  /** Whether the server leads to the ports of tasks. */
+  readonly hasPorts: boolean;
 }
 
 /** The place where the console is mounted. */

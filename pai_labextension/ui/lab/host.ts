@@ -42,8 +42,12 @@ export const hostPlugin: JupyterFrontEndPlugin<ILabHost> = {
       trans,
       language,
       // (written by the server extension)
-      facts: { ownServer: PageConfig.getOption('paiJobName'), storageRoot: PageConfig.getOption('paiStorageUri') },
-      places: { open: place => void open(app.commands, place) },
+      facts: {
+        ownServer: PageConfig.getOption('paiJobName'),
+        storageRoot: PageConfig.getOption('paiStorageUri'),
+        hasPorts: true
+      },
+      places: { open: place => void open(app.commands, place), has: () => true, href: () => null },
       root: document.body
     };
   }

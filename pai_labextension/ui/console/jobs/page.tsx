@@ -7,8 +7,9 @@ import { IJob, JobState } from '../data/client';
 import { IJobsModel, isActive, isEnding, isOpen, key } from '../data/jobs';
 import { useModel } from '../data/store';
 import { stateWord } from '../data/words';
-import { IHost, ITranslation, useHost } from '../host';
+import { IHost, ITranslation, Place, useHost } from '../host';
 import { TextButton } from '../kit/button';
+import { Sign } from '../kit/icon';
 import { IEntry, openMenu } from '../kit/menu';
 import { PageError } from '../kit/status';
 import { end, Ending, runAgain } from './ending';
@@ -210,13 +211,15 @@ export function entriesOf(job: IJob, model: IJobsModel, onEnd: OnEnd, host: IHos
     }
   };
   const open: IEntry = { label: trans.__('Open'), icon: 'open', act: () => places.open({ page: 'job', job }) };
-  const inside: IEntry[] = [
-    { label: trans.__('Terminal'), icon: 'terminal', act: () => places.open({ page: 'terminal', job }) },
-    { label: trans.__('Connect'), icon: 'link', act: () => places.open({ page: 'connect', job }) }
+  const to = (place: Place, label: string, icon: Sign): IEntry[] =>
+    places.has(place.page) ? [{ label, icon, act: () => places.open(place) }] : [];
+  const inside = [
+    ...to({ page: 'terminal', job }, trans.__('Terminal'), 'terminal'),
+    ...to({ page: 'connect', job }, trans.__('Connect'), 'link')
   ];
-  const again: IEntry[] = [
-    { label: trans.__('Run again'), icon: 'refresh', act: () => void runJobAgain() },
-    { label: trans.__('Clone and edit'), icon: 'copy', act: () => places.open({ page: 'submit', from: job }) }
+  const again = [
+    { label: trans.__('Run again'), icon: 'refresh' as const, act: () => void runJobAgain() },
+    ...to({ page: 'submit', from: job }, trans.__('Clone and edit'), 'copy')
   ];
   const stop: IEntry = { label: trans.__('Stop …'), icon: 'stop', act: () => onEnd([job], 'stop') };
   const kill: IEntry = { label: trans.__('Kill now …'), icon: 'stop', act: () => onEnd([job], 'kill') };

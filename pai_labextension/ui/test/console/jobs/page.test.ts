@@ -11,7 +11,7 @@ import { job, trans } from '../../notebookServer';
 const ended: [string[], Ending][] = [];
 const onEnd = (jobs: readonly IJob[], ending: Ending) => void ended.push([jobs.map(({ name }) => name), ending]);
 const opened: Place[] = [];
-const host = { trans, places: { open: (place: Place) => opened.push(place) } } as unknown as IHost;
+const host = { trans, places: { open: (place: Place) => opened.push(place), has: () => true } } as unknown as IHost;
 const model = { isOwnServer: ({ name }: IJob) => name === 'notebook_1' } as unknown as IJobsModel;
 const labels = (groups: IEntry[][]) => groups.flat().map(({ label }) => label);
 

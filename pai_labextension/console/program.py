@@ -1,0 +1,251 @@
+"""The program `pai-console`: a service that the Hub starts, with the console for all its users."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import mimetypes
+import os
+import re
+import secrets
+import signal
+import sys
+from collections.abc import Sequence
+from html import escape
+from http import HTTPStatus
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler, HubOAuthenticated
+from tornado.httpserver import HTTPServer
+from tornado.web import Application, StaticFileHandler
+
+from pai_labextension.callers import PersonHandler, RefusedError
+from pai_labextension.messages import msg
+from pai_labextension.proxy.forwarding import Forwarding, StorageForwarding, Upstream
+
+# Who asks: by the Hub's login or by a token of the Hub's, asked anew for every request.
+
+#: Nothing but what is ours; nobody shows our pages in theirs.
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+
+
+class ConsoleAuth(HubOAuth):  # type: ignore[misc]  # jupyterhub has no types
+    """The Hub's login, whose end is noticed soon; never a token in an address, which histories keep."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cache_max_age=20, allow_token_in_url=False, **settings)
+
+
+class ConsoleHandler(HubOAuthenticated, PersonHandler):  # type: ignore[misc]  # as above
+    """Knows for each request who asks, and with which token; the Hub's checks against forged ones hold."""
+
+    hub_auth_class = ConsoleAuth
+    caller_token = ""
+
+    async def prepare(self) -> None:
+        """Find out who asks; nobody else comes further."""
+        model = await self.hub_auth.get_user(self, sync=False)
+        # what the Hub's own code asks for later, `current_user` among it
+        self._hub_auth_user_cache = None
+        if model is None:
+            self.nobody()
+            return
+        if not self.hub_auth.check_scopes(self.hub_scopes, model):
+            raise RefusedError(HTTPStatus.FORBIDDEN, msg("This token or login may not use the console."))
+        self._hub_auth_user_cache = model
+        self.person = str(model["name"])
+        self.is_administrator = bool(model.get("admin"))
+        self.caller_token = str(self.hub_auth.get_token(self) or "")
+
+    def nobody(self) -> None:
+        """Refuse who has not said who they are."""
+        self.set_status(HTTPStatus.FORBIDDEN)
+        message = msg("Your login has expired. Load this page again to log in.").in_locale(self.locale_asked)
+        self.finish({"code": "LoginExpired", "message": message})
+
+    async def check_permission(self, action: str | None) -> None:
+        """Leave it to the scheduler, which is asked with the person's own token."""
+
+    def set_default_headers(self) -> None:
+        """Keep answers out of caches, and pages out of others' frames."""
+        self.set_header("Cache-Control", "no-store")
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Referrer-Policy", "same-origin")
+        self.set_header("Content-Security-Policy", _POLICY)
+
+
+class ApiHandler(Forwarding, ConsoleHandler):
+    """Forwards one request to the scheduler's API, in the name of whoever asks."""
+
+    def initialize(self, upstream: Upstream) -> None:
+        """Take the way to the scheduler."""
+        self._upstream = upstream
+
+
+class StorageHandler(StorageForwarding, ApiHandler):
+    """Forwards one request to the storage, in the name of whoever asks."""
+
+
+# The page, which is the same at every address: what it shows there it finds out by itself.
+
+_PAGE = """<!DOCTYPE html>
+<html lang="{language}"><head><meta charset="utf-8"><title>PAI</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="{static}{mark}" type="image/svg+xml">
+<link rel="manifest" href="{static}{manifest}" crossorigin="use-credentials">
+<link rel="stylesheet" href="{static}{style}">
+<script type="module" src="{static}{script}"></script></head>
+<body data-facts="{facts}"><noscript>{without}</noscript></body></html>
+"""
+
+
+#: How files are packed beside the plain ones, the better first; and what a name has that is its content's.
+_PACKED = {"br": ".br", "gzip": ".gz"}
+_HASH = re.compile(r"\.[0-9a-f]{8,}\.")
+
+
+class PageHandler(ConsoleHandler):
+    """Answers the page."""
+
+    def initialize(self, prefix: str, hub_prefix: str, files: dict[str, str]) -> None:
+        """Take where the service is, where the Hub is, and what the files of the page are called."""
+        self._prefix, self._hub_prefix, self._files = prefix, hub_prefix, files
+
+    def nobody(self) -> None:
+        """Send a browser to the Hub's login, and from there back to this address."""
+        self.redirect(self.get_login_url())
+
+    async def get(self, *_path: str) -> None:
+        """Answer it, with who the person is."""
+        if self._finished:  # sent to the login
+            return
+        language = self.locale_asked.replace("_", "-")
+        files = self._files
+        facts = {
+            "user": self.person,
+            "administrator": self.is_administrator,
+            "prefix": self._prefix,
+            "hub": self._hub_prefix,
+            "language": language,
+            "translation": "" if language == "en" else files["translation"],
+        }
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        # the token by which the page's own requests are told from forged ones comes with it, as a cookie
+        _ = self.xsrf_token
+        self.finish(
+            _PAGE.format(
+                language=language,
+                static=escape(self._prefix) + "static/",
+                facts=escape(json.dumps(facts)),
+                without=escape(msg("The console needs JavaScript.").in_locale(self.locale_asked)),
+                **{name: escape(file) for name, file in files.items() if name != "translation"},
+            )
+        )
+
+
+class FileHandler(StaticFileHandler):
+    """Answers the files of the page: packed where the browser takes that, and kept by it if it may."""
+
+    async def get(self, path: str, include_body: bool = True) -> None:
+        """Answer one."""
+        accepted = self.request.headers.get("Accept-Encoding", "")
+        for encoding, ending in _PACKED.items():
+            if encoding in accepted and (Path(self.root) / (path + ending)).is_file():
+                path += ending
+                self.set_header("Content-Encoding", encoding)
+                break
+        self.set_header("Vary", "Accept-Encoding")
+        await super().get(path, include_body)
+
+    def get_content_type(self) -> str:
+        """Return the type of what is packed."""
+        name = self.path
+        for ending in _PACKED.values():
+            name = name.removesuffix(ending)
+        return mimetypes.guess_type(name)[0] or "application/octet-stream"
+
+    def set_extra_headers(self, path: str) -> None:
+        """Let it be kept where another content has another name."""
+        if _HASH.search(path):
+            self.set_header("Cache-Control", "public, max-age=31536000, immutable")
+        self.set_header("X-Content-Type-Options", "nosniff")
+
+
+# The program.
+
+_log = logging.getLogger(__name__)
+
+
+def make_app(prefix: str, hub_prefix: str, upstream: Upstream, static: Path) -> Application:
+    """Make the application below the service's prefix."""
+    files = json.loads((static / "files.json").read_text(encoding="utf-8"))
+    return Application(
+        [
+            (prefix + "api/v1/(.*)", ApiHandler, {"upstream": upstream}),
+            (prefix + "webhdfs/v1/(.*)", StorageHandler, {"upstream": upstream}),
+            (prefix + "static/(.*)", FileHandler, {"path": str(static)}),
+            (prefix + "oauth_callback", HubOAuthCallbackHandler),
+            (prefix + "(.*)", PageHandler, {"prefix": prefix, "hub_prefix": hub_prefix, "files": files}),
+        ],
+        cookie_secret=secrets.token_bytes(32),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until told to end; gives the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="pai-console",
+        description="Jobs, queue and cluster on the web for all users of a Hub, whose managed service it is.",
+    )
+    parser.add_argument(
+        "--scheduler-url", required=True, metavar="URL", help="the scheduler, without /api/v1"
+    )
+    given = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="[%(levelname).1s %(asctime)s %(name)s] %(message)s")
+    missing = [
+        name for name in ("JUPYTERHUB_API_TOKEN", "JUPYTERHUB_SERVICE_URL") if not os.environ.get(name)
+    ]
+    if missing:
+        print(f"pai-console: the Hub has to start it; {missing[0]} is not set.", file=sys.stderr)
+        return 1
+    static = Path(str(resources.files(__package__).joinpath("static")))
+    if not (static / "files.json").is_file():
+        print("pai-console: its pages are not built; run `make`, or install the wheel.", file=sys.stderr)
+        return 1
+    asyncio.run(_serve(given.scheduler_url, static))
+    return 0
+
+
+async def _serve(scheduler_url: str, static: Path) -> None:
+    address = urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])
+    upstream = Upstream(scheduler_url)
+    # (a host is named where ours is another than the Hub's)
+    hub_prefix = os.environ.get("JUPYTERHUB_HOST", "") + os.environ.get("JUPYTERHUB_BASE_URL", "/") + "hub/"
+    prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/pai-console/")
+    server = HTTPServer(make_app(prefix, hub_prefix, upstream, static), xheaders=True)
+    server.listen(address.port or 0, address.hostname or "127.0.0.1")
+    _log.info("listening at port %s", address.port)
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    await ended.wait()
+    server.stop()
+    await upstream.close()

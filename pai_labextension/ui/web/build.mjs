@@ -1,0 +1,78 @@
+// Makes the pages of the console on the web: one bundle of scripts and one of styles, packed, named by their content.
+
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+
+import { rspack } from '@rspack/core';
+
+const at = path => fileURLToPath(new URL(path, import.meta.url));
+const out = at('../../console/static/');
+/** What is worth packing, in bytes. */
+const LEAST = 1000;
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+
+const stats = await new Promise((resolve, reject) =>
+  rspack(
+    {
+      mode: 'production',
+      target: ['web', 'es2022'],
+      entry: { console: [at('../lib/web/main.js'), at('../style/web.css')] },
+      output: {
+        path: out,
+        filename: '[name].[contenthash:16].js',
+        cssFilename: '[name].[contenthash:16].css',
+        module: true
+      },
+      module: { rules: [{ test: /\.css$/, type: 'css' }] },
+      performance: false
+    },
+    (error, result) => (error ? reject(error) : resolve(result))
+  )
+);
+if (stats.hasErrors()) {
+  throw new Error(stats.toString({ all: false, errors: true }));
+}
+
+/** Write a file whose name has its content's hash; return the name. */
+function write(name, ending, text) {
+  const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
+  writeFileSync(`${out}${name}.${hash}.${ending}`, text);
+  return `${name}.${hash}.${ending}`;
+}
+
+const catalog = JSON.parse(readFileSync(at('../../locale/zh_CN/LC_MESSAGES/pai_labextension.json'), 'utf8'));
+delete catalog[''];
+const translation = write('zh-CN', 'json', JSON.stringify(catalog));
+const mark = write(
+  'mark',
+  'svg',
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="#1769c2"><rect x="3" y="3" width="7" height="7" rx="1.5"/><rect x="14" y="3" width="7" height="7" rx="1.5"/><rect x="3" y="14" width="7" height="7" rx="1.5"/><path d="M15.2 13.7a.8.8 0 0 1 1.200-.7l5 3.800a.9.9 0 0 1 0 1.400l-5 3.800a.8.8 0 0 1-1.200-.7z"/></svg>'
+);
+const manifest = write(
+  'console',
+  'webmanifest',
+  JSON.stringify({
+    name: 'PAI',
+    short_name: 'PAI',
+    start_url: '../jobs',
+    scope: '../',
+    display: 'standalone',
+    icons: [{ src: mark, sizes: 'any', type: 'image/svg+xml' }]
+  })
+);
+const made = ending => readdirSync(out).find(name => name.startsWith('console.') && name.endsWith(ending));
+writeFileSync(
+  `${out}files.json`,
+  JSON.stringify({ script: made('.js'), style: made('.css'), translation, mark, manifest })
+);
+for (const name of readdirSync(out)) {
+  const content = readFileSync(out + name);
+  if (content.length >= LEAST && name !== 'files.json') {
+    writeFileSync(`${out}${name}.br`, brotliCompressSync(content));
+    writeFileSync(`${out}${name}.gz`, gzipSync(content, { level: 9 }));
+  }
+}

@@ -1,0 +1,126 @@
+// A page of the Hub's as the place where the console is mounted: its server, its language, its addresses.
+
+import { Client } from '../console/data/client';
+import { ApiError, json, UNREACHABLE } from '../console/data/errors';
+import { Signal, tellAnswered } from '../console/data/store';
+import { addressOf, IHost, INavigator, IQuestion, ITranslation, ITransport, Query } from '../console/host';
+
+/** What the server has written into the page. */
+export interface IPageFacts {
+  readonly user: string;
+  readonly administrator: boolean;
+  /** Paths, with a slash at both ends: of this service, and of the Hub's own pages. */
+  readonly prefix: string;
+  readonly hub: string;
+  /** As browsers name it ("zh-CN"). */
+  readonly language: string;
+  /** The file of the translation, below `static/`; empty for English. */
+  readonly translation: string;
+}
+
+/** The code of a refusal because nobody is logged in any more. */
+const LOGIN_EXPIRED = 'LoginExpired';
+
+/** Asks the console's own server, with the Hub's login. */
+export class WebTransport implements ITransport {
+  constructor(
+    private readonly facts: IPageFacts,
+    private readonly trans: ITranslation
+  ) {}
+
+  /** Tells that the login has ended, or is there again. */
+  readonly loggedOut = new Signal<boolean>();
+
+  async request({ method, path, query, body, signal }: IQuestion): Promise<Response> {
+    const headers: Record<string, string> = { 'Accept-Language': this.facts.language, 'X-XSRFToken': xsrf() };
+    if (body instanceof Blob) {
+      headers['Content-Type'] = 'application/octet-stream';
+    } else if (body !== undefined) {
+      headers['Content-Type'] = 'application/json';
+    }
+    const sent = body === undefined || body instanceof Blob || typeof body === 'string' ? body : JSON.stringify(body);
+    let answer: Response;
+    try {
+      answer = await fetch(this.href(path, query), { method, headers, body: sent ?? null, signal: signal ?? null });
+    } catch (error) {
+      if (signal?.aborted) {
+        throw error;
+      }
+      this.away = true;
+      const { trans } = this;
+      throw new ApiError(
+        0,
+        UNREACHABLE,
+        trans.__('The Hub does not answer. Your jobs go on; this page asks again by itself.')
+      );
+    }
+    if (
+      answer.status === 403 &&
+      (json(await answer.clone().text()) as { code?: string } | undefined)?.code === LOGIN_EXPIRED
+    ) {
+      this.setLoggedOut(true);
+    } else {
+      this.setLoggedOut(false);
+      if (this.away) {
+        this.away = false;
+        tellAnswered();
+      }
+    }
+    return answer;
+  }
+
+  href(path: readonly string[], query?: Query): string {
+    return this.facts.prefix + addressOf(path, query);
+  }
+
+  resolve(link: string): string {
+    return new URL(link, new URL(this.facts.prefix, location.href)).href;
+  }
+
+  private setLoggedOut(loggedOut: boolean): void {
+    if (loggedOut !== this.isLoggedOut) {
+      this.isLoggedOut = loggedOut;
+      this.loggedOut.emit(loggedOut);
+    }
+  }
+
+  private away = false;
+  private isLoggedOut = false;
+}
+
+/** Make the host of a page. */
+export function webHost(transport: WebTransport, trans: ITranslation, facts: IPageFacts, places: INavigator): IHost {
+  return {
+    transport,
+    client: new Client(transport, trans),
+    trans,
+    language: facts.language,
+    facts: { ownServer: '', storageRoot: '', hasPorts: false },
+    places,
+    root: document.body
+  };
+}
+
+/** Sentences by their English, each with its forms; as JupyterLab's catalogs are. */
+export type Catalog = Readonly<Record<string, readonly string[]>>;
+
+/** Translate by a catalog; English where it has nothing. */
+export function translation(catalog: Catalog): ITranslation {
+  const filled = (text: string, values: readonly unknown[]) =>
+    text.replace(/%(\d+)/g, (written, number: string) => {
+      const value = values[Number(number) - 1];
+      return typeof value === 'string' || typeof value === 'number' ? String(value) : written;
+    });
+  return {
+    __: (text, ...values) => filled(catalog[text]?.[0] ?? text, values),
+    _n: (one, many, count, ...values) => {
+      const forms = catalog[one] ?? [one, many];
+      return filled((count === 1 ? forms[0] : (forms[1] ?? forms[0])) ?? one, [count, ...values]);
+    }
+  };
+}
+
+/** Return what a request has to show that it comes from our own page. */
+function xsrf(): string {
+  return /(?:^|; *)_xsrf=([^;]*)/.exec(document.cookie)?.[1] ?? '';
+}

@@ -1,0 +1,24 @@
+// Starts the console in its page.
+
+import * as React from 'react';
+import { createRoot } from 'react-dom/client';
+
+import { Catalog, IPageFacts, translation, webHost, WebTransport } from './host';
+import { Router } from './router';
+import { Shell } from './shell';
+
+async function start(): Promise<void> {
+  const facts = JSON.parse(document.body.dataset.facts!) as IPageFacts;
+  const catalog = facts.translation
+    ? ((await (await fetch(`${facts.prefix}static/${facts.translation}`)).json()) as Catalog)
+    : {};
+  const trans = translation(catalog);
+  const router = new Router(facts.prefix);
+  const transport = new WebTransport(facts, trans);
+  const page = document.createElement('div');
+  page.className = 'pai-Web';
+  document.body.append(page);
+  createRoot(page).render(<Shell host={webHost(transport, trans, facts, router)} {...{ transport, router, facts }} />);
+}
+
+void start();
