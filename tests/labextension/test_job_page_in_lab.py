@@ -16,7 +16,7 @@ from tests.testbed.scheduler import RunningScheduler, hello_job
 
 pytestmark = pytest.mark.real_scheduler
 
-#: Lines that the browser holds at most (`ui/lab/job/log/window.ts`).
+#: Lines that the browser holds at most (`ui/console/job/log/window.ts`).
 MOST_LINES = 1500
 #: Writes colours, a progress bar and many lines, then a line whenever it is told to by a file.
 SCRIPT = r"""
@@ -86,6 +86,7 @@ async def test_a_job_is_watched_read_and_run_again_on_a_page_of_its_own(
     await expect(log).to_contain_text("worker-0 line 05999 of the log")
     (told / "worker-0").touch()
     await expect(log).to_contain_text("worker-0 was told")
+    await expect(page.get_by_text("New lines appear here by themselves.")).to_be_in_viewport(ratio=1)
     await page.screenshot(path=ARTEFACTS / "job-logs.png")
 
     # the beginning, as a terminal shows it

@@ -7,7 +7,7 @@ import { terminalPlugin } from './terminals';
 import { editorPlugin } from './editor/plugin';
 import { connectionLostPlugin, memoryPlugin, speakingPlugin } from './ended/plugin';
 import { hostPlugin, ILabHost, JobsToken } from './host';
-import { jobPlugin } from './job/plugin';
+import { jobPlugin } from './job';
 import { kernelsPlugin } from './kernels/plugin';
 import { IJobsModel, JobsModel } from '../console/data/jobs';
 import { endedJobsPlugin } from './notifications/plugin';

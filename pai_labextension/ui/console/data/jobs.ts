@@ -18,7 +18,7 @@ export function isEnding(job: Pick<IJob, 'subState'>): boolean {
 }
 
 /** Return whether one can go into a job: its tasks run, and are not being stopped. */
-export function isOpen(job: IJob): boolean {
+export function isOpen(job: Pick<IJob, 'state' | 'subState'>): boolean {
   return job.state === 'RUNNING' && !isEnding(job);
 }
 

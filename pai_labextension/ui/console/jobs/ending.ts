@@ -137,12 +137,13 @@ export async function end(
   return refused;
 }
 
-/** Submit the same job under a new name; return that, or `null` where it was refused, which is said. */
-export async function runAgain(job: IJobName, host: IHost): Promise<IJobName | null> {
+/** Submit the same job under a new name, and show that one; where it is refused, that is said. */
+export async function runAgain(job: IJobName, model: Pick<IJobsModel, 'refresh'>, host: IHost): Promise<void> {
   try {
-    return await host.client.runAgain(job);
+    const other = await host.client.runAgain(job);
+    void model.refresh();
+    host.places.open({ page: 'job', job: other });
   } catch (error) {
     await showError(host, host.trans.__('“%1” was not submitted again', job.name), error);
-    return null;
   }
 }

@@ -1,6 +1,8 @@
-// Times as the clock of the person in front of the browser shows them; the zone is where the pointer rests.
+// Times as the clock of the person in front of the browser shows them (the zone is where the pointer rests), durations.
 
 import * as React from 'react';
+
+import { ITranslation } from '../host';
 
 /** How much of a time is written: the day, day and minutes, day and seconds, or the clock alone. */
 export type TimeForm = 'day' | 'minutes' | 'seconds' | 'clock';
@@ -42,4 +44,17 @@ export function LocalTime(props: { time: Date; language: string; form: TimeForm 
       {localText(time, language, form)}
     </time>
   );
+}
+
+/** Say how long something took, in two units at most. */
+export function durationWords(ms: number, trans: ITranslation): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const [days, hours, minutes] = [86_400, 3600, 60].map(unit => Math.floor(seconds / unit)) as [number, number, number];
+  if (days > 0) {
+    return trans.__('%1 d %2 h', days, hours % 24);
+  }
+  if (hours > 0) {
+    return trans.__('%1 h %2 min', hours, minutes % 60);
+  }
+  return minutes > 0 ? trans.__('%1 min %2 s', minutes, seconds % 60) : trans.__('%1 s', seconds);
 }

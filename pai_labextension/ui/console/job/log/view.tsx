@@ -2,28 +2,21 @@
 
 import * as React from 'react';
 
-import { OnSignal } from '../../../console/data/store';
-import { ITranslation } from '../../../console/host';
-import { TextButton } from '../../../console/kit/button';
-import { PageError } from '../../../console/kit/status';
-import { bytesText } from '../../../console/storage/quantities';
-import { IKnownJob, JobModel } from '../model';
-import { JumpBar, SearchBar } from './bars';
-import { Choice } from './choice';
-import { keyOf } from './groups';
-import { LogLine } from './line';
-import { ILine } from './lines';
-import { Looks } from './looks';
+import { IKnownJob } from '../../data/job';
+import { useSignal } from '../../data/store';
+import { useHost } from '../../host';
+import { TextButton } from '../../kit/button';
+import { PageError } from '../../kit/status';
+import { localText } from '../../kit/time';
+import { bytesText } from '../../storage/quantities';
+import { ILook, IRun, Looks, shown } from './ansi';
+import { Choice, JumpBar, keyOf, SearchBar } from './bars';
 import { LogModel } from './model';
+import { ILine } from './reader';
 
 interface ILogProps {
   model: LogModel;
-  job: JobModel;
   known: IKnownJob;
-  trans: ITranslation;
-  language: string;
-  /** The person has chosen a log. */
-  onChosen: () => void;
 }
 
 /** Pixels from an edge at which more is read, and within which the end counts as in view. */
@@ -31,11 +24,9 @@ const NEAR = 600;
 const AT_EDGE = 24;
 
 export function LogView(props: ILogProps): React.ReactElement {
-  return <OnSignal signal={props.model.changed}>{() => <Log {...props} />}</OnSignal>;
-}
-
-function Log(props: ILogProps): React.ReactElement {
-  const { model, trans } = props;
+  const { trans } = useHost();
+  const { model } = props;
+  useSignal(model.changed);
   const [query, setQuery] = React.useState('');
   const [times, setTimes] = React.useState(false);
   const box = React.useRef<HTMLDivElement>(null);
@@ -45,26 +36,28 @@ function Log(props: ILogProps): React.ReactElement {
   return (
     <>
       <div className="pai-Log-bar" role="group" aria-label={trans.__('Which log')}>
-        <Choice {...props} />
+        <Choice model={model} known={props.known} />
         <label className="pai-Log-check">
           <input type="checkbox" checked={times} onChange={event => setTimes(event.target.checked)} />
           {trans.__('Times')}
         </label>
-        <Download {...props} />
+        <Download model={model} />
       </div>
       <div className="pai-Log-bar">
-        <SearchBar {...props} query={query} onQuery={setQuery} firstInView={() => firstInView(box.current)} />
-        <JumpBar {...props} />
+        <SearchBar model={model} query={query} onQuery={setQuery} firstInView={() => firstInView(box.current)} />
+        <JumpBar model={model} />
       </div>
       <PageError text={model.error} />
-      <Lines {...props} box={box} query={query} times={times} />
+      <Lines model={model} box={box} query={query} times={times} />
       <Foot {...props} />
     </>
   );
 }
 
-function Download({ model, job, trans }: ILogProps): React.ReactElement | null {
-  const { tasks, stream } = model.choice;
+function Download({ model }: { model: LogModel }): React.ReactElement | null {
+  const { trans } = useHost();
+  const { job, choice } = model;
+  const { tasks, stream } = choice;
   const [task, other] = tasks;
   if (!task || other) {
     return null;
@@ -77,14 +70,16 @@ function Download({ model, job, trans }: ILogProps): React.ReactElement | null {
   );
 }
 
-interface ILinesProps extends ILogProps {
+interface ILinesProps {
+  model: LogModel;
   box: React.RefObject<HTMLDivElement>;
   query: string;
   times: boolean;
 }
 
 function Lines(props: ILinesProps): React.ReactElement {
-  const { model, trans, language, box, query, times } = props;
+  const { trans, language } = useHost();
+  const { model, box, query, times } = props;
   const { lines, choice, found } = model;
   const [known] = React.useState(() => new Looks());
   const looks = React.useMemo(() => known.of(lines), [known, lines]);
@@ -188,7 +183,8 @@ function Lines(props: ILinesProps): React.ReactElement {
   );
 }
 
-function Foot({ model, known, trans }: ILogProps): React.ReactElement {
+function Foot({ model, known }: ILogProps): React.ReactElement {
+  const { trans } = useHost();
   const { top, size } = model.place;
   const single = model.choice.tasks.length === 1;
   const isOver = known.detail.jobStatus.completedTime !== null;
@@ -234,4 +230,95 @@ function lineInView(box: HTMLElement): HTMLElement | null {
 function firstInView(box: HTMLElement | null): number {
   const line = box && lineInView(box);
   return line ? Array.from(box.querySelectorAll('[data-line]')).indexOf(line) : 0;
+}
+
+interface ILineProps {
+  id: string;
+  line: ILine;
+  /** How characters look where it begins. */
+  look: ILook;
+  /** Whose it is; empty where that is clear. */
+  task: string;
+  /** What is looked for; empty: nothing. */
+  query: string;
+  /** Of the time before it; empty: there is none. */
+  language: string;
+  isFound: boolean;
+}
+
+/**
+ * One line of a log: its colours, what a search has found in it, whose it is and when it was written.
+ *
+ * It is drawn anew only where it has changed.
+ */
+export const LogLine = React.memo((props: ILineProps): React.ReactElement => {
+  const { id, line, look, task, query, language, isFound } = props;
+  const runs = shown(line.text, look);
+  return (
+    <div
+      data-line={id}
+      className={`pai-Log-line${isFound ? ' pai-mod-found' : ''}${line.notice ? ' pai-mod-notice' : ''}`}
+    >
+      {language && !isNaN(line.time) && (
+        <time className="pai-Log-time" dateTime={new Date(line.time).toISOString()}>
+          {localText(new Date(line.time), language, 'clock')}
+        </time>
+      )}
+      {task && <span className="pai-Log-task">{task}</span>}
+      {runs.map((run, index) => (
+        <Run key={index} run={run} query={query} />
+      ))}
+      {runs.length === 0 && '\n'}
+    </div>
+  );
+});
+
+function Run({ run, query }: { run: IRun; query: string }): React.ReactElement {
+  const text = marked(run.text, query);
+  const { classes, style } = dress(run.look);
+  return classes || Object.keys(style).length > 0 ? (
+    <span className={classes} style={style}>
+      {text}
+    </span>
+  ) : (
+    <>{text}</>
+  );
+}
+
+function marked(text: string, query: string): React.ReactNode {
+  if (!query) {
+    return text;
+  }
+  const [lower, wanted] = [text.toLowerCase(), query.toLowerCase()];
+  const parts: React.ReactNode[] = [];
+  let at = 0;
+  for (let found = lower.indexOf(wanted); found >= 0; found = lower.indexOf(wanted, at)) {
+    parts.push(text.slice(at, found), <mark key={found}>{text.slice(found, found + wanted.length)}</mark>);
+    at = found + wanted.length;
+  }
+  return parts.length === 0 ? text : [...parts, text.slice(at)];
+}
+
+/** Return JupyterLab's classes for colours with names, and the others as they are. */
+function dress(look: ILook): { classes: string; style: React.CSSProperties } {
+  const [fg, bg] = look.inverse ? [look.bg ?? 'default-inverse', look.fg ?? 'default-inverse'] : [look.fg, look.bg];
+  const classes: string[] = [];
+  const style: React.CSSProperties = {};
+  if (fg?.startsWith('rgb')) {
+    style.color = fg;
+  } else if (fg) {
+    classes.push(`ansi-${fg}-fg`);
+  }
+  if (bg?.startsWith('rgb')) {
+    style.backgroundColor = bg;
+  } else if (bg) {
+    classes.push(`ansi-${bg}-bg`);
+  }
+  if (look.bold) {
+    classes.push('ansi-bold');
+  }
+  if (look.underline) {
+    classes.push('ansi-underline');
+  }
+  return { classes: classes.join(' '), style };
 }

@@ -1,7 +1,7 @@
 // The part of one log, or of several in order of time, that is in the browser: it moves, and never grows.
 
-import { ILine } from './lines';
-import { IPart, LogReader } from './reader';
+import { fewAtOnce } from '../../data/store';
+import { ILine, IPart, LogReader } from './reader';
 
 /** Lines and characters that are kept at most. */
 const MOST_LINES = 1_500;
@@ -188,10 +188,9 @@ export class LogWindow {
   /** Ask each reader, a few at a time. */
   private async each<Answer>(question: (reader: LogReader, index: number) => Promise<Answer>): Promise<Answer[]> {
     const answers: Answer[] = [];
-    for (let first = 0; first < this.readers.length; first += AT_ONCE) {
-      const some = this.readers.slice(first, first + AT_ONCE);
-      answers.push(...(await Promise.all(some.map((reader, index) => question(reader, first + index)))));
-    }
+    await fewAtOnce(this.readers.entries(), AT_ONCE, async ([index, reader]) => {
+      answers[index] = await question(reader, index);
+    });
     return answers;
   }
 

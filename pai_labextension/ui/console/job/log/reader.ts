@@ -1,19 +1,19 @@
 // Reads one task's log in parts, forwards and backwards, by offset and by time.
 
-import { IHeaders, ILine, linesOf, placeOf } from './lines';
+import { ILogAnswer, ILogSource } from '../../data/client';
 
-/** Where a log comes from. */
-export interface ILogSource {
-  /** Read at most `limit` bytes from `offset` on; negative: from the end. */
-  read(offset: number, limit: number, timestamps: boolean): Promise<IAnswer>;
-  /** Read at most `limit` bytes, with times, from the first line on that did not begin before `time` (ms). */
-  since(time: number, limit: number): Promise<IAnswer>;
-}
-
-/** Bytes of a log, and what is said of them. */
-export interface IAnswer {
-  readonly headers: IHeaders;
-  readonly body: Uint8Array;
+/** A line as it was written. `end`: the offset in the log after its last byte; `open`: its end is still to come. */
+export interface ILine {
+  /** Which of the logs that are read together. */
+  readonly task: number;
+  readonly start: number;
+  readonly end: number;
+  /** ms since the epoch; NaN where that is not known. */
+  readonly time: number;
+  readonly text: string;
+  readonly open: boolean;
+  /** Whether it stands for a part that was removed, and is no line of the log. */
+  readonly notice: boolean;
 }
 
 /** Lines that follow one another, from `start` to before `end`. */
@@ -59,9 +59,9 @@ export class LogReader {
 
   /** Read the end: at most so many bytes, so many lines. */
   async last(bytes: number, most: number): Promise<IPart> {
-    const { headers, body } = await this.source.read(-bytes, bytes, true);
-    const { lines: found, end } = linesOf(headers, body, this.task);
-    const lines = this.whole(found, placeOf(headers).offset).slice(-most);
+    const answer = await this.source.read(-bytes, bytes, true);
+    const { lines: found, end } = linesOf(answer, this.task);
+    const lines = this.whole(found, placeOf(answer.headers).offset).slice(-most);
     const start = lines[0]?.start ?? end;
     return { lines, start, end, last: start === 0 };
   }
@@ -69,8 +69,8 @@ export class LogReader {
   /** Read the line that a place is in, some before it, and what follows: at most about so many bytes, so many lines. */
   async around(offset: number, bytes: number, most: number): Promise<IPart> {
     const from = Math.max(0, offset - LINE);
-    const { headers, body } = await this.source.read(from, offset - from + bytes, true);
-    const { lines: found, end } = linesOf(headers, body, this.task);
+    const answer = await this.source.read(from, offset - from + bytes, true);
+    const { lines: found, end } = linesOf(answer, this.task);
     const isIn = (line: ILine) => !line.notice && line.start <= offset && offset < line.end;
     // (a line that is longer than what is read before the place has its beginning elsewhere)
     const whole = found[0] && isIn(found[0]) ? found : this.whole(found, from);
@@ -87,9 +87,9 @@ export class LogReader {
     if (start === end) {
       return { lines: [], start, end, last: true };
     }
-    const { headers, body } = await this.source.read(start, end - start, true);
+    const answer = await this.source.read(start, end - start, true);
     // where the beginning was removed, as much is given of what follows
-    const found = linesOf(headers, body, this.task).lines.filter(line => line.start < end);
+    const found = linesOf(answer, this.task).lines.filter(line => line.start < end);
     const lines = this.whole(found, start).slice(-most);
     const first = lines[0]?.start ?? start;
     return { lines, start: first, end, last: first === 0 };
@@ -142,18 +142,18 @@ export class LogReader {
       }
       const begin = backwards ? Math.max(0, place - step) : place;
       const end = place + (backwards ? OVERLAP : step + OVERLAP);
-      const { headers, body } = await (next ?? this.source.read(begin, end - begin, false));
-      const match = await placeIn(headers, body, pattern, place, backwards);
+      const answer = await (next ?? this.source.read(begin, end - begin, false));
+      const match = await placeIn(answer, pattern, place, backwards);
       if (match !== null) {
         return match;
       }
-      place = backwards ? begin : Math.max(place + step, placeOf(headers).offset);
+      place = backwards ? begin : Math.max(place + step, placeOf(answer.headers).offset);
     }
     return null;
   }
 
-  private following({ headers, body }: IAnswer, start: number, bytes: number, most: number): IPart {
-    const found = linesOf(headers, body, this.task);
+  private following(answer: ILogAnswer, start: number, bytes: number, most: number): IPart {
+    const found = linesOf(answer, this.task);
     const lines = found.lines.slice(0, most);
     const cut = lines.length < found.lines.length;
     const end = cut ? lines.at(-1)!.end : Math.max(found.end, start);
@@ -190,8 +190,7 @@ export function patternOf(text: string): RegExp {
 
 /** Find the first match at or after `place`, or the last one before it; piece by piece. */
 async function placeIn(
-  headers: IHeaders,
-  body: Uint8Array,
+  { headers, body }: ILogAnswer,
   pattern: RegExp,
   place: number,
   backwards: boolean
@@ -248,4 +247,74 @@ function othersFirst(): Promise<void> {
     };
     port2.postMessage(null);
   });
+}
+
+/** Bytes before each line where times are asked for: "2026-01-02T03:04:05.678Z ". */
+const STAMP_LENGTH = 25;
+const NEWLINE = 10;
+
+/** What the headers of an answer tell: at which offset it begins, and what was left out of it. */
+function placeOf(headers: ILogAnswer['headers']): { offset: number; gap: [number, number] | null; notice: number } {
+  const removed = headers.get('X-Log-Removed')?.split('-').map(Number);
+  return {
+    offset: Number(headers.get('X-Log-Offset')),
+    gap: removed ? [removed[0]!, removed[1]!] : null,
+    notice: Number(headers.get('X-Log-Notice') ?? 0)
+  };
+}
+
+/** Take an answer with times apart into lines; `end` is the offset after the last byte that is in one of them. */
+function linesOf({ headers, body }: ILogAnswer, task: number): { lines: ILine[]; end: number } {
+  const { offset, gap, notice } = placeOf(headers);
+  const decoder = new TextDecoder();
+  const lines: ILine[] = [];
+  let at = 0;
+  let place = offset;
+  let gapAhead = gap;
+  while (at < body.length || gapAhead) {
+    if (gapAhead && place >= gapAhead[0]) {
+      const text = decoder.decode(body.subarray(at, at + notice)).trim();
+      const time = lines.at(-1)?.time ?? NaN;
+      lines.push({ task, start: gapAhead[0], end: gapAhead[1], time, text, open: false, notice: true });
+      at += notice;
+      place = gapAhead[1];
+      gapAhead = null;
+      continue;
+    }
+    if (at >= body.length) {
+      break;
+    }
+    const time = Date.parse(decoder.decode(body.subarray(at, at + STAMP_LENGTH - 1)));
+    at += STAMP_LENGTH;
+    const found = body.indexOf(NEWLINE, at);
+    let stop = found < 0 ? body.length : found + 1;
+    if (gapAhead) {
+      stop = Math.min(stop, at + gapAhead[0] - place);
+    }
+    const open = body[stop - 1] !== NEWLINE && !(gapAhead && place + stop - at >= gapAhead[0]);
+    // what a character lacks comes with the next part
+    const whole = open && stop === body.length ? stop - unfinished(body.subarray(at, stop)) : stop;
+    if (whole > at) {
+      const text = decoder.decode(body.subarray(at, whole)).replace(/\r?\n$/, '');
+      lines.push({ task, start: place, end: place + whole - at, time, text, open, notice: false });
+      place += whole - at;
+    }
+    at = stop;
+  }
+  return { lines, end: place };
+}
+
+/** Return how many bytes at the end are the beginning of a character in UTF-8. */
+function unfinished(bytes: Uint8Array): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
+    const byte = bytes[bytes.length - back]!;
+    if (byte < 0x80) {
+      return 0;
+    }
+    if (byte >= 0xc0) {
+      const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+      return needed > back ? back : 0;
+    }
+  }
+  return 0;
 }

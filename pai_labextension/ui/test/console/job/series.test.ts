@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { digits, MOST_CORNERS, perSecond, Point, scaleTop, thinned, together } from '../../console/kit/chart';
-import { chartsOf } from '../../lab/job/usageModel';
-import { trans } from '../notebookServer';
+import { digits, MOST_CORNERS, perSecond, Point, scaleTop, thinned, together } from '../../../console/kit/chart';
+import { chartsOf } from '../../../console/job/timeline';
+import { trans } from '../../notebookServer';
 
 describe('what tasks use over time', () => {
   it('is MB per second where bytes are counted, and never less than none', () => {

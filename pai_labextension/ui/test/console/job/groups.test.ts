@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { tasksOf } from '../../lab/job/facts';
-import { keyOf, partsOf } from '../../lab/job/log/groups';
-import { taskStatus } from '../notebookServer';
+import { tasksOf } from '../../../console/data/job';
+import { keyOf, partsOf } from '../../../console/job/log/bars';
+import { taskStatus } from '../../notebookServer';
 
 function role(count: number) {
   return {

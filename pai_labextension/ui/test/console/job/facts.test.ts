@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
-import { durationWords, endSentences, exitWords, gpuCount, resultsPath, since, spansOf } from '../../lab/job/facts';
-import { freshName } from '../../console/data/client';
-import { attempt, jobStatus, trans } from '../notebookServer';
+import { endSentences, exitWords, gpuCount, resultsPath, since, spansOf } from '../../../console/data/job';
+import { durationWords } from '../../../console/kit/time';
+import { freshName } from '../../../console/data/client';
+import { attempt, jobStatus, trans } from '../../notebookServer';
 
 describe('what is said of a job', () => {
   it('counts GPUs, beyond 32 of them too', () => {

@@ -1,6 +1,8 @@
 // A line of output as a terminal shows it: what a carriage return overwrites is gone, colours are colours. (Libraries
 // for escape sequences make HTML of colours, and leave progress bars as hundreds of texts behind one another.)
 
+import { ILine } from './reader';
+
 /** How characters look; colours are names of JupyterLab's (`red`, `red-intense`) or CSS's (`rgb(…)`). */
 export interface ILook {
   readonly fg?: string;
@@ -17,7 +19,7 @@ export interface IRun {
 }
 
 /** How characters look before anything is said of it. */
-export const PLAIN: ILook = {};
+const PLAIN: ILook = {};
 const COLOURS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 /** Escape sequences, of which colours and erasing in the line are carried out; single controls; text. */
 const TOKEN =
@@ -26,7 +28,6 @@ const TOKEN =
 /** Return what is seen of a line; `before`: how characters looked at the end of the line before it. */
 export function shown(line: string, before: ILook = PLAIN): IRun[] {
   // most lines have nothing of this
-
   if (!/[\x00-\x08\x0b-\x1f\x7f]/.test(line)) {
     return line === '' ? [] : [{ text: line, look: before }];
   }
@@ -62,7 +63,7 @@ export function shown(line: string, before: ILook = PLAIN): IRun[] {
 }
 
 /** Return how characters look after a line: a colour that is not taken back goes on in the next one. */
-export function lookAfter(line: string, before: ILook): ILook {
+function lookAfter(line: string, before: ILook): ILook {
   if (!line.includes('\x1b')) {
     return before;
   }
@@ -169,4 +170,34 @@ function indexed(number: number): string {
 function rgb(parts: readonly number[]): string {
   const [red = 0, green = 0, blue = 0] = parts.map(part => Math.max(0, Math.min(255, part || 0)));
   return `rgb(${red} ${green} ${blue})`;
+}
+
+/**
+ * With which colours each line begins: those with which the line before it in the same log ended.
+ *
+ * Remembers what it found of lines, so that a line that stays is not drawn anew.
+ */
+export class Looks {
+  /** Return the look with which each line begins; what was set before the first line that is here is not known. */
+  of(lines: readonly ILine[]): ILook[] {
+    const last = new Map<number, ILook>();
+    return lines.map(line => {
+      const before = last.get(line.task) ?? PLAIN;
+      // (a part that was removed may have changed it)
+      last.set(line.task, line.notice ? PLAIN : this.after(line, before));
+      return line.notice ? PLAIN : before;
+    });
+  }
+
+  private after(line: ILine, before: ILook): ILook {
+    const known = this.found.get(line);
+    if (known?.before === before) {
+      return known.after;
+    }
+    const after = lookAfter(line.text, before);
+    this.found.set(line, { before, after });
+    return after;
+  }
+
+  private readonly found = new WeakMap<ILine, { before: ILook; after: ILook }>();
 }

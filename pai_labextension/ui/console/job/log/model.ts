@@ -1,10 +1,10 @@
 // The log that a job's page shows: which one, which part of it, and whether it is followed.
 
-import { Client, IAttemptTask, IJobName, Stream } from '../../../console/data/client';
-import { ApiError } from '../../../console/data/errors';
-import { IDisposable, Poll, Signal } from '../../../console/data/store';
-import { ILine } from './lines';
-import { ILogSource, LogReader, patternOf } from './reader';
+import { IAttemptTask, ILogSource, Stream } from '../../data/client';
+import { ApiError, messageOf } from '../../data/errors';
+import { JobModel, tasksOf } from '../../data/job';
+import { IDisposable, Poll, Signal } from '../../data/store';
+import { ILine, LogReader, patternOf } from './reader';
 import { LogWindow } from './window';
 
 /** ms between two questions while something is written, and at most while nothing is, or nobody answers. */
@@ -24,11 +24,9 @@ export interface ILogChoice {
 export type Search = { readonly done: number } | 'nothing' | null;
 
 export class LogModel implements IDisposable {
-  constructor(
-    private readonly client: Client,
-    private readonly job: IJobName
-  ) {
+  constructor(readonly job: JobModel) {
     this.poll = new Poll(() => this.lookNext(), { interval: SOON, max: LATEST });
+    this.deaf = job.changed.connect(() => this.followJob());
   }
 
   get lines(): readonly ILine[] {
@@ -85,8 +83,33 @@ export class LogModel implements IDisposable {
     return this.poll.isDisposed;
   }
 
-  /** Show another log, from its end. */
+  /** Show the log that the person has chosen, from its end. */
   choose(choice: ILogChoice): void {
+    this.isChosen = true;
+    this.show(choice);
+  }
+
+  /** Show a task's log, and what was shown of another one: that stream. */
+  chooseTask({ role, index, attempt }: IAttemptTask): void {
+    this.choose({ tasks: [{ role, index, attempt }], stream: this.choice.stream });
+  }
+
+  /** Show the log of the last attempt until another one is chosen: of the task that decided it, else the first. */
+  private followJob(): void {
+    const { known } = this.job;
+    const last = known?.attempts.at(-1);
+    if (this.isChosen || !last) {
+      return;
+    }
+    const { attempt, trigger } = last;
+    const [first] = tasksOf(known!.detail.taskRoles, attempt);
+    const { role, index } = trigger ? { role: trigger.taskRole, index: trigger.taskIndex } : (first ?? {});
+    if (role !== undefined && index !== undefined) {
+      this.show({ tasks: [{ role, index, attempt }], stream: this.choice.stream });
+    }
+  }
+
+  private show(choice: ILogChoice): void {
     if (JSON.stringify(choice) === JSON.stringify(this._choice)) {
       return;
     }
@@ -95,7 +118,7 @@ export class LogModel implements IDisposable {
     this._found = null;
     const together = choice.tasks.length > 1;
     this.readers = choice.tasks.map((task, index) => {
-      const source = this.client.logSource(this.job, task, choice.stream);
+      const source = this.job.client.logSource(this.job.name, task, choice.stream);
       return new LogReader(together ? orEmpty(source) : source, index);
     });
     this.window = new LogWindow(this.readers);
@@ -213,6 +236,7 @@ export class LogModel implements IDisposable {
 
   dispose(): void {
     this.searching = null;
+    this.deaf();
     this.poll.dispose();
     this.changed.clear();
     this.revealed.clear();
@@ -294,13 +318,16 @@ export class LogModel implements IDisposable {
   private fail(error: unknown): void {
     // before a task has started there is nothing to read
     const early = error instanceof ApiError && error.status === 404;
-    this._error = early ? '' : error instanceof Error ? error.message : String(error);
+    this._error = early ? '' : messageOf(error);
     if (!this.isDisposed) {
       this.changed.emit();
     }
   }
 
   private readonly poll: Poll;
+  private readonly deaf: () => void;
+  /** Whether the person has chosen a log. */
+  private isChosen = false;
   private _choice: ILogChoice = { tasks: [], stream: 'all' };
   private early: Promise<void> | null = null;
   private readers: readonly LogReader[] = [];

@@ -1,8 +1,107 @@
-// What can be said about one job: how it ended, how long something took, where its results are.
+// One job: what is known of it, and what can be said of that.
 
-import { IAttemptTask } from '../../console/data/client';
-import { AttemptInfo, JobDetail, JobStatus, TaskStatus } from '../../console/generated/types.gen';
-import { ITranslation } from '../../console/host';
+import { AttemptInfo, JobDetail, JobStatus, TaskStatus } from '../generated/types.gen';
+import { ITranslation } from '../host';
+import { Client, IAttemptTask, IJobName } from './client';
+import { ApiError } from './errors';
+import { IDisposable, Polled, Signal } from './store';
+
+/** ms between two questions. */
+const INTERVAL = 2_000;
+
+/** A job with all its attempts, the oldest first. These are without their tasks: the job has those of the last one. */
+export interface IKnownJob {
+  readonly detail: JobDetail;
+  readonly attempts: readonly AttemptInfo[];
+  /** When that was so (ms since the epoch). */
+  readonly time: number;
+}
+
+export class JobModel implements IDisposable {
+  constructor(
+    readonly client: Client,
+    readonly name: IJobName
+  ) {
+    this.polled = new Polled(() => this.ask(), INTERVAL);
+    this.polled.changed.connect(() => this.changed.emit());
+  }
+
+  /** `null` until the first answer. */
+  get known(): IKnownJob | null {
+    return this.polled.answer;
+  }
+
+  /** Why the last question had no answer; empty when it had one. */
+  get error(): string {
+    return this.polled.error;
+  }
+
+  /** Whether there is no such job (any more). */
+  get gone(): boolean {
+    return this._gone && this.polled.error !== '';
+  }
+
+  get ended(): boolean {
+    const state = this.known?.detail.jobStatus.state;
+    return state !== undefined && state !== 'WAITING' && state !== 'RUNNING';
+  }
+
+  readonly changed = new Signal();
+
+  get isDisposed(): boolean {
+    return this.polled.isDisposed;
+  }
+
+  async refresh(): Promise<void> {
+    await this.polled.refresh();
+  }
+
+  /** Ask for what a page that is about to be opened shows first: the answer is on its way while the page is made. */
+  begin(): void {
+    this.begun ??= this.askFirst();
+    this.begun.catch(() => undefined); // who waits for it is told
+  }
+
+  setShown(shown: boolean): void {
+    this.polled.setShown(shown);
+  }
+
+  dispose(): void {
+    this.polled.dispose();
+    this.changed.clear();
+  }
+
+  private async ask(): Promise<IKnownJob> {
+    try {
+      const { known } = this;
+      if (known === null) {
+        const begun = this.begun ?? this.askFirst();
+        this.begun = null;
+        return await begun;
+      }
+      const detail = await this.client.detail(this.name);
+      // where nothing has changed since they were asked for, there are no others
+      const attempts = detail === known.detail && this.certain ? known.attempts : await this.client.attempts(this.name);
+      this.certain = true;
+      return { detail, attempts, time: Date.now() };
+    } catch (error) {
+      this._gone = error instanceof ApiError && error.status === 404;
+      throw error;
+    }
+  }
+
+  /** Ask for both at once: somebody has just opened the page. */
+  private async askFirst(): Promise<IKnownJob> {
+    const [detail, attempts] = await Promise.all([this.client.detail(this.name), this.client.attempts(this.name)]);
+    return { detail, attempts, time: Date.now() };
+  }
+
+  private begun: Promise<IKnownJob> | null = null;
+  private readonly polled: Polled<IKnownJob>;
+  private _gone = false;
+  /** Whether the attempts were asked for after the job: they may be older otherwise. */
+  private certain = false;
+}
 
 /** A task of an attempt as a row of the table. */
 export interface ITaskRow extends IAttemptTask {
@@ -37,19 +136,6 @@ export function gpuCount(bits: number): number {
     count += rest % 2;
   }
   return count;
-}
-
-/** Say how long something took, in two units at most. */
-export function durationWords(ms: number, trans: ITranslation): string {
-  const seconds = Math.max(0, Math.floor(ms / 1000));
-  const [days, hours, minutes] = [86_400, 3600, 60].map(unit => Math.floor(seconds / unit)) as [number, number, number];
-  if (days > 0) {
-    return trans.__('%1 d %2 h', days, hours % 24);
-  }
-  if (hours > 0) {
-    return trans.__('%1 h %2 min', hours, minutes % 60);
-  }
-  return minutes > 0 ? trans.__('%1 min %2 s', minutes, seconds % 60) : trans.__('%1 s', seconds);
 }
 
 /** Say with which number something ended, and what the exit table calls that. */

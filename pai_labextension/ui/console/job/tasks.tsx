@@ -2,21 +2,19 @@
 
 import * as React from 'react';
 
-import { IAttemptTask } from '../../console/data/client';
-import { ITranslation } from '../../console/host';
-import { TextButton } from '../../console/kit/button';
-import { stateLabel } from '../../console/data/words';
-import { LocalTime } from '../../console/kit/time';
-import { AttemptInfo } from '../../console/generated/types.gen';
-import { PageError } from '../../console/kit/status';
-import { durationWords, exitWords, gpuCount, ITaskRow, tasksOf } from './facts';
-import { IKnownJob, JobModel } from './model';
+import { IAttemptTask } from '../data/client';
+import { messageOf } from '../data/errors';
+import { exitWords, gpuCount, IKnownJob, ITaskRow, JobModel, tasksOf } from '../data/job';
+import { stateLabel } from '../data/words';
+import { AttemptInfo } from '../generated/types.gen';
+import { ITranslation, useHost } from '../host';
+import { TextButton } from '../kit/button';
+import { PageError } from '../kit/status';
+import { durationWords, LocalTime } from '../kit/time';
 
 interface ITasksProps {
   model: JobModel;
   known: IKnownJob;
-  trans: ITranslation;
-  language: string;
   /** Show the log of a task. */
   onLog: (task: IAttemptTask) => void;
 }
@@ -30,7 +28,8 @@ const MANY = 10;
 const ATTEMPTS = 100;
 
 export function TasksView(props: ITasksProps): React.ReactElement {
-  const { known, trans } = props;
+  const { trans } = useHost();
+  const { known } = props;
   const [chosen, setChosen] = React.useState<number | null>(null);
   const [words, setWords] = React.useState('');
   const last = known.attempts.at(-1);
@@ -81,7 +80,7 @@ function useTasksOf(model: JobModel, attempt: AttemptInfo | undefined, isLast: b
     let wanted = true;
     model.client.tasksOf(model.name, attempt.attempt).then(
       taskRoles => wanted && setFound({ attempt, taskRoles, error: '' }),
-      (error: Error) => wanted && setFound({ attempt, taskRoles: null, error: error.message })
+      (error: unknown) => wanted && setFound({ attempt, taskRoles: null, error: messageOf(error) })
     );
     return () => {
       wanted = false;
@@ -126,7 +125,8 @@ function Table(
     hasRun: boolean;
   }
 ): React.ReactElement {
-  const { rows, trans } = props;
+  const { trans } = useHost();
+  const { rows } = props;
   const [view, setView] = React.useState({ top: 0, height: 600 });
   const box = React.useRef<HTMLDivElement>(null);
   const look = () => box.current && setView({ top: box.current.scrollTop, height: box.current.clientHeight });
@@ -181,7 +181,8 @@ function Row(
     hasRun: boolean;
   }
 ): React.ReactElement {
-  const { row, number, spec, hasRun, trans, onLog } = props;
+  const { trans } = useHost();
+  const { row, number, spec, hasRun, onLog } = props;
   const { status } = row;
   const exit = exitWords(status.containerExitCode, spec, trans);
   return (
@@ -210,7 +211,8 @@ function Row(
 }
 
 function Attempts(props: ITasksProps & { shown: number; onShow: (attempt: number) => void }): React.ReactElement {
-  const { known, trans, language, shown, onShow } = props;
+  const { trans, language } = useHost();
+  const { known, shown, onShow } = props;
   const newest = known.attempts.slice(-ATTEMPTS).reverse();
   return (
     <div className="pai-Attempts" tabIndex={0} role="region" aria-label={trans.__('Attempts')}>

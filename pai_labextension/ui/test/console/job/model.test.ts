@@ -2,8 +2,10 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { JobModel } from '../../lab/job/model';
-import { attempt, clientOf, detail, jobStatus, NotebookServer } from '../notebookServer';
+import { JobModel } from '../../../console/data/job';
+import { AttemptInfo } from '../../../console/generated/types.gen';
+import { LogModel } from '../../../console/job/log/model';
+import { attempt, clientOf, detail, jobStatus, NotebookServer, taskStatus } from '../../notebookServer';
 
 const JOB = 'GET user/alice/jobs/one';
 const ATTEMPTS = `${JOB}/attempts`;
@@ -90,5 +92,28 @@ describe('JobModel', () => {
     server.answers[JOB] = [404, { code: 'NoJobError', message: 'There is no job “one”.' }];
     await model.refresh();
     expect(model.gone).toBe(true);
+  });
+
+  it('has the log of the last attempt, of the task that decided it, until another one is chosen', async () => {
+    const log = new LogModel(model);
+    const roles = (attempts: AttemptInfo[]) => {
+      server.answers[ATTEMPTS] = [200, attempts];
+      const taskRoles = { worker: { taskRoleStatus: { name: 'worker' }, taskStatuses: [taskStatus()] } };
+      // (the attempts are asked for again where the job has changed)
+      const status = jobStatus({ createdTime: attempts.length });
+      server.answers[JOB] = [200, detail({ name: 'one', jobStatus: status, taskRoles })];
+    };
+    roles([attempt()]);
+    await model.refresh();
+    expect(log.choice.tasks).toEqual([{ role: 'worker', index: 0, attempt: 0 }]);
+    roles([attempt(), attempt({ attempt: 1, trigger: { taskRole: 'ps', taskIndex: 2 } })]);
+    await model.refresh();
+    expect(log.choice.tasks).toEqual([{ role: 'ps', index: 2, attempt: 1 }]);
+    log.chooseTask({ role: 'worker', index: 0, attempt: 0 });
+    roles([attempt(), attempt(), attempt({ attempt: 2 })]);
+    await model.refresh();
+    expect(model.known!.attempts).toHaveLength(3);
+    expect(log.choice.tasks).toEqual([{ role: 'worker', index: 0, attempt: 0 }]);
+    log.dispose();
   });
 });

@@ -1,6 +1,6 @@
 // A log in memory that answers as the scheduler does: times before lines, a part that was removed.
 
-import { ILogSource } from '../../lab/job/log/reader';
+import { ILogSource } from '../../../console/data/client';
 
 const encoder = new TextEncoder();
 

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { ILine } from '../../lab/job/log/lines';
-import { LogReader, patternOf } from '../../lab/job/log/reader';
-import { LogWindow, merged } from '../../lab/job/log/window';
+import { ILine, LogReader, patternOf } from '../../../console/job/log/reader';
+import { LogWindow, merged } from '../../../console/job/log/window';
 import { PlayedLog } from './playedLog';
 
 /** Numbered lines, some with characters of several bytes. */
