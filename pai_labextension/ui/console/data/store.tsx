@@ -329,9 +329,9 @@ export interface IPolledAnswer<Answer> {
 export function usePolled<Answer>(
   key: string,
   question: () => Promise<Answer>,
-  interval: number,
-  isShown: boolean
+  interval: number
 ): IPolledAnswer<Answer> {
+  const isShown = useShown();
   const [answer, setAnswer] = React.useState<IPolledAnswer<Answer>>({ answer: null, error: '' });
   const asked = React.useRef(question);
   React.useEffect(() => {

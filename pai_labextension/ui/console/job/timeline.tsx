@@ -6,7 +6,7 @@ import { Client, IAttemptTask, IJobName } from '../data/client';
 import { ApiError } from '../data/errors';
 import { IKnownJob, ISpan, JobModel, spansOf, tasksOf } from '../data/job';
 import { fewAtOnce, usePolled } from '../data/store';
-import { ITranslation, useHost, useShown } from '../host';
+import { ITranslation, useHost } from '../host';
 import { Chart, IChart, IChartLine, perSecond, Point, Series, together, Together } from '../kit/chart';
 import { PageError } from '../kit/status';
 import { durationWords, LocalTime } from '../kit/time';
@@ -23,8 +23,7 @@ interface IViewProps {
 /** A bar of what a job did for how long, and every event with its cause, the newest first. */
 export function TimelineView({ model, known }: IViewProps): React.ReactElement {
   const { trans, language } = useHost();
-  const isShown = useShown();
-  const { answer, error } = usePolled('events', () => model.client.events(model.name), EVENTS_INTERVAL, isShown);
+  const { answer, error } = usePolled('events', () => model.client.events(model.name), EVENTS_INTERVAL);
   const events = (answer ?? []).slice(-EVENTS).reverse();
   const older = (answer ?? []).length - events.length;
   return (
@@ -140,10 +139,9 @@ export function UsageView({ model, known }: IViewProps): React.ReactElement {
 function Charts(props: { model: JobModel; tasks: readonly IAttemptTask[]; hasEnded: boolean }): React.ReactElement {
   const { model, tasks, hasEnded } = props;
   const { trans, language } = useHost();
-  const isShown = useShown();
   // (made anew with the component, which has the tasks in its key)
   const [usage] = React.useState(() => new UsageModel(model.client, model.name, tasks));
-  const { answer, error } = usePolled('usage', () => usage.ask(), USAGE_INTERVAL, isShown);
+  const { answer, error } = usePolled('usage', () => usage.ask(), USAGE_INTERVAL);
   const charts = answer ? chartsOf(answer, trans) : [];
   return (
     <>
