@@ -2,20 +2,19 @@
 
 import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
+import { IJobsModel, JobsModel } from '../console/data/jobs';
 import { accessPlugin, connectPlugin } from './access';
-import { terminalPlugin } from './terminals';
+import { connectionLostPlugin, memoryPlugin, speakingPlugin } from './connection';
 import { editorPlugin } from './editor/plugin';
-import { connectionLostPlugin, memoryPlugin, speakingPlugin } from './ended/plugin';
 import { hostPlugin, ILabHost, JobsToken } from './host';
 import { jobPlugin } from './job';
-import { kernelsPlugin } from './kernels/plugin';
-import { IJobsModel, JobsModel } from '../console/data/jobs';
-import { endedJobsPlugin } from './notifications/plugin';
-import { runsPlugin } from './runs/plugin';
-import { sessionPlugin } from './session/plugin';
 import { sidebarPlugin } from './jobs';
+import { kernelsPlugin } from './kernels';
+import { endedJobsPlugin, sessionPlugin } from './notifications';
+import { runsPlugin } from './runs/plugin';
 import { storagePlugin } from './storage';
 import { submitPlugin } from './submit/plugin';
+import { terminalPlugin } from './terminals';
 import { timesPlugin } from './times';
 
 const modelPlugin: JupyterFrontEndPlugin<IJobsModel> = {

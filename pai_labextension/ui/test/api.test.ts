@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Client } from '../console/data/client';
 import { AnswerError, ApiError } from '../console/data/errors';
-import { speaking } from '../lab/ended/speaking';
+import { speaking } from '../console/data/speaking';
 import { clientOf, detail, job, jobStatus, NotebookServer, trans, user } from './notebookServer';
 
 describe('Api', () => {

@@ -5,7 +5,8 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
-import { DEFAULTS, isWanted, read, translated } from '../../lab/notifications/settings';
+import { DEFAULTS, isWanted } from '../../console/jobs/ended';
+import { read, translated } from '../../lab/noticeSettings';
 import { job } from '../notebookServer';
 
 const schema = JSON.parse(

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import { ConnectionLost, IWays } from '../../lab/ended/connectionLost';
-import { IHubServer } from '../../lab/ended/hub';
-import { trans } from '../notebookServer';
+import { ConnectionLost, IWays } from '../../../console/session/ending';
+import { IHubServer } from '../../../console/session/ending';
+import { trans } from '../../notebookServer';
 
 const running: IHubServer = { state: 'running', kind: '', title: '', reason: '', advice: '' };
 

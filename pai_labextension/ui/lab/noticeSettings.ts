@@ -4,39 +4,14 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { PartialJSONObject } from '@lumino/coreutils';
 
-import { IJob } from '../../console/data/client';
+import { DEFAULTS, INoticeSettings } from '../console/jobs/ended';
 
 /** The plugin whose settings these are: its schema is `schema/ended-jobs.json`. */
 export const PLUGIN = 'pai-labextension:ended-jobs';
 
-export interface INoticeSettings {
-  readonly tell: 'all' | 'long' | 'failed' | 'none';
-  /** What is longer is told of where `tell` is "long". */
-  readonly minutes: number;
-  /** Whether the browser shows them too while the page is hidden. */
-  readonly browser: boolean;
-}
-
-export const DEFAULTS: INoticeSettings = { tell: 'all', minutes: 10, browser: false };
-
 /** Return the settings, checked by the registry against the schema; the defaults where there is none. */
 export function read(settings: ISettingRegistry.ISettings | null): INoticeSettings {
   return { ...DEFAULTS, ...(settings?.composite as Partial<INoticeSettings> | undefined) };
-}
-
-/** Return whether the end of this job is to be told of. */
-export function isWanted({ tell, minutes }: INoticeSettings, job: IJob): boolean {
-  switch (tell) {
-    case 'all':
-      return true;
-    case 'failed':
-      // one that somebody has stopped has not done its work either
-      return job.state !== 'SUCCEEDED';
-    case 'long':
-      return (job.completedTime ?? Date.now()) - job.createdTime > minutes * 60_000;
-    case 'none':
-      return false;
-  }
 }
 
 /** Return a schema with its titles and descriptions translated: JupyterLab itself looks in language packs only. */

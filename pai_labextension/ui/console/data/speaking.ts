@@ -1,10 +1,8 @@
 // Says in a sentence why the notebook server gave no answer; what the browser says of it is none ("Failed to fetch").
 
-import { ServerConnection } from '@jupyterlab/services';
+import { ITranslation } from '../host';
 
-import { ITranslation } from '../../console/host';
-
-type Fetch = ServerConnection.ISettings['fetch'];
+type Fetch = (input: RequestInfo, init?: RequestInit) => Promise<Response>;
 
 /**
  * ms that the scheduler's API may take to begin with an answer, or to go on with one: a connection may be cut without

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { reachingServer } from '../../lab/ended/reached';
+import { reachingServer } from '../../lab/hub';
 
 function answering(status: number, headers: Record<string, string> = {}) {
   return reachingServer(() => Promise.resolve(new Response('', { status, headers })));

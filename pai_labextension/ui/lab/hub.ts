@@ -1,20 +1,12 @@
 // What the Hub's home says of this server: read from the page, as only the Hub knows it when the server is gone.
 
 import { PageConfig, URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+
+import { IHubServer } from '../console/session/ending';
 
 /** ms that the Hub may take. */
 const PATIENCE = 15_000;
-
-/** A server as the Hub's home shows it. `state`: "running", "waiting", "ended" … */
-export interface IHubServer {
-  state: string;
-  /** The kind of its end: "stopped", "session-ended" …; empty while it has not ended. */
-  kind: string;
-  /** How it ended, why, and what to do; each may be empty. */
-  title: string;
-  reason: string;
-  advice: string;
-}
 
 /** Where the Hub is, and which of its servers this is. */
 export interface IHubPlace {
@@ -68,4 +60,25 @@ export async function askHub(place: IHubPlace): Promise<IHubServer | null> {
 /** Return the address of the Hub's page on which the server is started, or its start is shown. */
 export function startAddress({ prefix, user, server }: IHubPlace, page: 'spawn' | 'spawn-pending'): string {
   return URLExt.join(prefix, page, encodeURIComponent(user), encodeURIComponent(server));
+}
+
+type Fetch = ServerConnection.ISettings['fetch'];
+
+/** The header that the Hub, and each server that it starts, puts on every answer. */
+const HUBS_HEADER = 'X-JupyterHub-Version';
+
+/**
+ * Return a `fetch` that fails, as without a network, where the proxy itself says 404.
+ *
+ * A proxy that has just been started knows no server until the Hub has told it all: JupyterLab would believe
+ * that the opened folder is gone, say so in a dialog, and leave the folder.
+ */
+export function reachingServer(fetch: Fetch): Fetch {
+  return async (...request) => {
+    const answer = await fetch(...request);
+    if (answer.status === 404 && !answer.headers.has(HUBS_HEADER)) {
+      throw new TypeError('the proxy does not know this server (yet)');
+    }
+    return answer;
+  };
 }

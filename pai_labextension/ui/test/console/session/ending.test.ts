@@ -1,44 +1,38 @@
-import type { Notification } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
-import { ReadonlyJSONValue } from '@lumino/coreutils';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { ISession } from '../../console/data/client';
-import { IHubServer } from '../../lab/ended/hub';
-import { SessionModel } from '../../lab/session/model';
-import { INotifications, SessionNotices } from '../../lab/session/notices';
-import { clientOf, NotebookServer } from '../notebookServer';
+import { ISession } from '../../../console/data/client';
+import { INoticeAction, INoticeOptions, INotices, NoticeKind } from '../../../console/kit/notices';
+import { SessionModel } from '../../../console/session/notice';
+import { IHubServer, SessionNotices } from '../../../console/session/ending';
+import { clientOf, NotebookServer } from '../../notebookServer';
 
 const trans = nullTranslator.load('pai_labextension');
 interface IShown {
   id: string;
   message: string;
   type: string;
-  actions: Notification.IAction[];
+  actions: INoticeAction[];
 }
 
 /** Notes what JupyterLab would show now. */
-class Shown implements INotifications {
+class Shown implements Pick<INotices, 'notify' | 'update' | 'dismiss'> {
   shown: IShown[] = [];
 
-  notify<T extends ReadonlyJSONValue>(
-    message: string,
-    type: Notification.TypeOptions,
-    { actions = [] }: Notification.IOptions<T>
-  ): string {
+  notify(message: string, type: NoticeKind, { actions = [] }: INoticeOptions): string {
     const id = String(this.count++);
     this.shown.push({ id, message, type, actions });
     return id;
   }
 
-  update<T extends ReadonlyJSONValue>({ id, ...changes }: Notification.IUpdate<T>): boolean {
+  update({ id, ...changes }: Parameters<INotices['update']>[0]): boolean {
     this.shown = this.shown.map(one =>
-      one.id === id ? { ...one, message: changes.message ?? '', actions: changes.actions ?? [] } : one
+      one.id === id ? { ...one, message: changes.message, actions: changes.actions ?? [] } : one
     );
     return true;
   }
 
-  dismiss(id?: string): void {
+  dismiss(id: string): void {
     this.shown = this.shown.filter(one => one.id !== id);
   }
 

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
 
-import { serverOnPage, startAddress } from '../../lab/ended/hub';
+import { serverOnPage, startAddress } from '../../lab/hub';
 
 const place = { prefix: '/hub/', user: '王 a', server: '' };
 

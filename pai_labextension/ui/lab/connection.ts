@@ -1,4 +1,4 @@
-// The plugins: what is said when the server does not answer or know who asks, and when a kernel was ended for its memory.
+// What is said when the server does not answer or know who asks, and when a kernel was ended for its memory.
 
 import {
   ConnectionLost as jupyterlabsConnectionLost,
@@ -9,19 +9,48 @@ import {
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import { URLExt } from '@jupyterlab/coreutils';
 import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
+import type { Cell, ICodeCellModel } from '@jupyterlab/cells';
 import { ServerConnection } from '@jupyterlab/services';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
 
-import { tellAnswered } from '../../console/data/store';
-import { ILabHost } from '../host';
-import { Banner } from './banner';
-import { ConnectionLost } from './connectionLost';
-import { askHub, hubPlace, startAddress } from './hub';
-import { lostMemory, RunningCells, sentence } from './killed';
-import { reachingServer } from './reached';
-import { speaking } from './speaking';
+import { tellAnswered } from '../console/data/store';
+import { speaking } from '../console/data/speaking';
+import { ConnectionLost } from '../console/session/ending';
+import { lostMemory, lostSentence } from '../console/session/kernels';
+import { ILabHost } from './host';
+import { askHub, hubPlace, reachingServer, startAddress } from './hub';
 
 const DOMAIN = 'pai_labextension';
+
+/**
+ * A line above everything else, of one sentence at a time. JupyterLab loads what shows its notifications when the first
+ * one comes: from a server that does not answer then.
+ */
+class Banner extends Widget {
+  constructor() {
+    super();
+    this.addClass('pai-Banner');
+    this.node.setAttribute('role', 'status');
+  }
+
+  /** Show a sentence in place of what is shown. */
+  say(message: string): void {
+    if (this.node.textContent !== message) {
+      this.node.textContent = message;
+    }
+    if (!this.isAttached) {
+      Widget.attach(this, document.body);
+    }
+  }
+
+  /** Take it away. */
+  hush(): void {
+    if (this.isAttached) {
+      Widget.detach(this);
+    }
+  }
+}
 
 /** In the place of `@jupyterlab/hub-extension:connectionlost`, which offers to restart a server that runs. */
 export const connectionLostPlugin: JupyterFrontEndPlugin<IConnectionLost> = {
@@ -111,7 +140,7 @@ export const memoryPlugin: JupyterFrontEndPlugin<void> = {
       if (lost === null) {
         return;
       }
-      const text = sentence(lost, trans);
+      const text = lostSentence(lost, trans);
       cell?.outputs.add({ output_type: 'stream', name: 'stderr', text: `${text}\n` });
       Notification.error(`${panel.title.label}: ${text}`, { autoClose: false });
     }
@@ -125,3 +154,25 @@ export const memoryPlugin: JupyterFrontEndPlugin<void> = {
     });
   }
 };
+
+/** The cells that run, or were the last to: what a kernel that was ended has not finished. */
+class RunningCells {
+  begin(notebook: object, cell: Cell): void {
+    this.cells.set(notebook, cell);
+  }
+
+  /** The cell in which a notebook's kernel was; `undefined` where it ran none. */
+  of(notebook: object): ICodeCellModel | undefined {
+    const cell = this.cells.get(notebook);
+    return cell?.model.type === 'code' && !cell.isDisposed ? (cell.model as ICodeCellModel) : undefined;
+  }
+
+  /** Note that a cell came to its end by itself. */
+  end(notebook: object, cell: Cell, success: boolean): void {
+    if (success && this.cells.get(notebook) === cell) {
+      this.cells.delete(notebook);
+    }
+  }
+
+  private readonly cells = new WeakMap<object, Cell>();
+}

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { endsSoon, IKernelState } from '../../lab/kernels/model';
-import { shownOf } from '../../lab/kernels/shown';
-import { isJobKernel } from '../../lab/kernels/specs';
-import { trans } from '../notebookServer';
+import { IKernelState } from '../../../console/data/client';
+import { endsSoon, isJobKernel, shownOf } from '../../../console/session/kernels';
+import { trans } from '../../notebookServer';
 
 function kernel(changes: Partial<IKernelState> = {}): IKernelState {
   return {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { OwnUse, readLimits } from '../../lab/session/use';
-import { clientOf, NotebookServer } from '../notebookServer';
+import { OwnUse, readLimits } from '../../../console/session/notice';
+import { clientOf, NotebookServer } from '../../notebookServer';
 
 const METRICS = 'GET user/alice/jobs/notebook_1/taskRoles/notebook/tasks/0/metrics';
 

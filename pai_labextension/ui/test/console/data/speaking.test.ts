@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 
-import { ISpeaking, speaking } from '../../lab/ended/speaking';
-import { trans } from '../notebookServer';
+import { ISpeaking, speaking } from '../../../console/data/speaking';
+import { trans } from '../../notebookServer';
 
 const JOBS = 'http://localhost/user/carol/pai/api/v1/jobs';
 

@@ -1,12 +1,22 @@
-// What JupyterLab tells about the session: that it is to end, that it was ended, and what an administrator says.
+// What is told of this notebook server's end: that its session is to end, or was ended; that the connection is lost, and
+// the server runs on or how it has ended; and what an administrator says.
 
-import type { Notification, NotificationManager } from '@jupyterlab/apputils';
+import { IMessage, ISession } from '../data/client';
+import { messageOf } from '../data/errors';
+import { ITranslation } from '../host';
+import { INoticeAction, INotices } from '../kit/notices';
+import { duration, SessionModel } from './notice';
 
-import { IMessage, ISession } from '../../console/data/client';
-import { ITranslation } from '../../console/host';
-import { IHubServer } from '../ended/hub';
-import { SessionModel } from './model';
-import { duration } from './words';
+/** A server as the Hub's home shows it. `state`: "running", "waiting", "ended" … */
+export interface IHubServer {
+  readonly state: string;
+  /** The kind of its end: "stopped", "session-ended" …; empty while it has not ended. */
+  readonly kind: string;
+  /** How it ended, why, and what to do; each may be empty. */
+  readonly title: string;
+  readonly reason: string;
+  readonly advice: string;
+}
 
 /** Remembers which messages were seen; of one job. */
 export interface ISeen {
@@ -19,10 +29,7 @@ const AGAIN = 3_000;
 /** What the Hub calls the end of a server that its service ended: by the rules, or for an administrator. */
 const SESSION_ENDED = 'session-ended';
 
-/** JupyterLab's notifications. */
-export type INotifications = Pick<NotificationManager, 'notify' | 'update' | 'dismiss'>;
-
-/** Shows notifications of JupyterLab's own kind, one for each matter. */
+/** Shows one notice for each matter. */
 export class SessionNotices {
   /**
    * @param askHub - tells what became of the server; rejects while the Hub is away, `null`: it does not say
@@ -33,7 +40,7 @@ export class SessionNotices {
     private readonly seen: ISeen,
     private readonly askHub: () => Promise<IHubServer | null>,
     private readonly startAgain: (() => void) | null,
-    private readonly notifications: INotifications,
+    private readonly notifications: Pick<INotices, 'notify' | 'update' | 'dismiss'>,
     private readonly trans: ITranslation,
     private readonly again = AGAIN
   ) {
@@ -69,7 +76,7 @@ export class SessionNotices {
       return;
     }
     this.said = said;
-    const actions: Notification.IAction[] = session.mayKeep
+    const actions: INoticeAction[] = session.mayKeep
       ? [
           {
             label: this.trans.__('Keep'),
@@ -94,8 +101,7 @@ export class SessionNotices {
       await this.model.keep();
       this.notifications.notify(this.trans.__('This session is kept.'), 'success', { autoClose: 5000 });
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      this.notifications.notify(message, 'error', { autoClose: false });
+      this.notifications.notify(messageOf(error), 'error', { autoClose: false });
     }
   }
 
@@ -149,4 +155,93 @@ export class SessionNotices {
   private said = '';
   private ended = false;
   private learning = false;
+}
+
+/** ms between two questions whether the server answers again. */
+const INTERVAL = 5_000;
+
+/** The ways out of the page, and to the person in front of it. */
+export interface IWays {
+  /** Ask the Hub what became of the server; rejects where the Hub is away, too. */
+  askHub: () => Promise<IHubServer | null>;
+  /** Return whether the server answers. */
+  isBack: () => Promise<boolean>;
+  /** Show a warning, in place of the one before. */
+  warn: (message: string) => void;
+  /** Take the warning away. */
+  unwarn: () => void;
+  /** Show good news for a moment, and see to it that all of the page hears of it. */
+  cheer: (message: string) => void;
+  /** Ask whether to go on to the Hub. */
+  confirm: (question: { title: string; body: string; accept: string; reject: string }) => Promise<boolean>;
+  /** Go to the Hub's page that starts it, or shows its start. */
+  leave: (page: 'spawn' | 'spawn-pending') => void;
+}
+
+/** Takes care of one loss at a time: whoever else notices the same one is not heard. */
+export class ConnectionLost {
+  constructor(
+    private readonly ways: IWays,
+    private readonly trans: ITranslation,
+    private readonly interval = INTERVAL
+  ) {}
+
+  /** Say what is known, until the server answers again or the person has been told that it has ended. */
+  async tell(): Promise<void> {
+    if (this.busy) {
+      return;
+    }
+    this.busy = true;
+    try {
+      await this.follow();
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  private async follow(): Promise<void> {
+    let said = false;
+    for (;;) {
+      if (await this.ways.isBack()) {
+        if (said) {
+          this.ways.unwarn();
+          this.ways.cheer(this.trans.__('The server answers again.'));
+        }
+        return;
+      }
+      const server = await this.ways.askHub().catch(() => undefined);
+      if (server?.state === 'ended' || server?.state === 'off') {
+        this.ways.unwarn();
+        return this.ended(server);
+      }
+      said = true;
+      this.ways.warn(this.message(server?.state));
+      await new Promise(resolve => setTimeout(resolve, this.interval));
+    }
+  }
+
+  private message(state: string | undefined): string {
+    if (state === 'waiting' || state === 'starting') {
+      return this.trans.__('The server was ended with its machine, and is being started again elsewhere.');
+    }
+    return this.trans.__(
+      'The connection is lost. Your server runs on, with all that it computes; this page goes on when it is back.'
+    );
+  }
+
+  private async ended(server: IHubServer): Promise<void> {
+    const { trans } = this;
+    const told = [server.title, server.reason, server.advice].filter(sentence => sentence !== '');
+    const again = await this.ways.confirm({
+      title: trans.__('The server has ended'),
+      body: told.join('\n\n') || trans.__('It does not run any more.'),
+      accept: trans.__('Start again'),
+      reject: trans.__('Stay here')
+    });
+    if (again) {
+      this.ways.leave('spawn');
+    }
+  }
+
+  private busy = false;
 }

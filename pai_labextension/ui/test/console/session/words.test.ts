@@ -1,9 +1,8 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
-import { ISession } from '../../console/data/client';
-import { IUse } from '../../lab/session/use';
-import { duration, explanation, gigabytes, leftText, describeUse } from '../../lab/session/words';
+import { ISession } from '../../../console/data/client';
+import { describeUse, duration, explanation, gigabytes, IUse, leftText } from '../../../console/session/notice';
 
 const trans = nullTranslator.load('pai_labextension');
 const USE: IUse = { cpuPercent: 40, memoryMB: 1229, gpuPercent: 79.6, gpuMemoryMB: 10240, gpuMemoryTotalMB: 81920 };

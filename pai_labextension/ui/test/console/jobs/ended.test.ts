@@ -1,10 +1,10 @@
 import { Signal } from '@lumino/signaling';
 import { describe, expect, it } from 'vitest';
 
-import { IJob } from '../../console/data/client';
-import { IJobsModel } from '../../console/data/jobs';
-import { EndedNotices } from '../../lab/notifications/ended';
-import { job, trans } from '../notebookServer';
+import { IJob } from '../../../console/data/client';
+import { IJobsModel } from '../../../console/data/jobs';
+import { EndedNotices } from '../../../console/jobs/ended';
+import { job, trans } from '../../notebookServer';
 
 /** As a model of which each question has its answer. */
 class Heard {
@@ -21,10 +21,9 @@ class Heard {
 
   constructor() {
     new EndedNotices(
+      { trans, places: { open: place => void this.opened.push('job' in place ? place.job.name : place.page) } },
       this as unknown as IJobsModel,
       {
-        open: job => void this.opened.push(job.name),
-        list: () => void this.opened.push('all'),
         wanted: () => this.wanted,
         inBrowser: { show: (_, message) => void this.inBrowser.push(message) }
       },
@@ -40,8 +39,7 @@ class Heard {
           actions![0]!.callback({} as MouseEvent);
           return true;
         }
-      },
-      trans
+      }
     );
   }
 
@@ -100,7 +98,7 @@ describe('the end of a job', () => {
       job({ name: 'e' })
     ]);
     expect(model.said.at(-1)).toBe('error in 1: 4 jobs have failed or were stopped; the last ones: d, c, b');
-    expect(model.opened).toEqual(['a', 'all', 'all', 'all']);
+    expect(model.opened).toEqual(['a', 'jobs', 'jobs', 'jobs']);
     model.isShown = '';
     model.hear([job({ name: 'e', state: 'STOPPED' })]);
     expect(model.said.at(-1)).toBe('warning: e was stopped.');

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { lostMemory, sentence } from '../../lab/ended/killed';
-import { MemoryInfo } from '../../console/generated/types.gen';
-import { trans } from '../notebookServer';
+import { lostMemory, lostSentence } from '../../../console/session/kernels';
+import { MemoryInfo } from '../../../console/generated/types.gen';
+import { trans } from '../../notebookServer';
 
 /** Asks for the memory, of which each answer is the next. */
 function asking(...answers: (MemoryInfo | Error)[]): () => Promise<MemoryInfo> {
@@ -29,8 +29,8 @@ describe('a kernel that was ended', () => {
   });
 
   it('is told with the limit, and what to choose', () => {
-    expect(sentence({ limitMB: 256, lost: true }, trans)).toContain('have 256 MB');
-    expect(sentence({ limitMB: 256, lost: true }, trans)).toContain('for example 512 MB');
-    expect(sentence({ limitMB: null, lost: true }, trans)).not.toContain('null');
+    expect(lostSentence({ limitMB: 256, lost: true }, trans)).toContain('have 256 MB');
+    expect(lostSentence({ limitMB: 256, lost: true }, trans)).toContain('for example 512 MB');
+    expect(lostSentence({ limitMB: null, lost: true }, trans)).not.toContain('null');
   });
 });
