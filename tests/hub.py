@@ -309,5 +309,6 @@ def _children(pid: int) -> list[int]:
 def use_own_ports(folder: Path) -> None:
     """Keep an installation away from the usual inner ports, which another test's Hub may take meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = ("PAI_HUB_PORT", "PAI_PROXY_API_PORT", "PAI_SCHEDULER_PORT", "PAI_SESSIONS_PORT", "PAI_SSH_PORT")
+    parts = ("HUB", "PROXY_API", "SCHEDULER", "SESSIONS", "CONSOLE", "SSH")
+    names = [f"PAI_{part}_PORT" for part in parts]
     (folder / "ports.json").write_text(json.dumps({name: free_port() for name in names}))

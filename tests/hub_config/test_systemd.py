@@ -78,7 +78,8 @@ class Installation:
         environ = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
         assert {name for name, value in environ.items() if not value} == {*_SECRETS, "PAI_PASSWORD"}
         environ |= {name: secrets.token_hex(32) for name in _SECRETS}
-        environ |= {"PAI_PASSWORD": PASSWORD, "PAI_ENGINE": "process", "PAI_SESSIONS_PORT": str(free_port())}
+        environ |= {"PAI_PASSWORD": PASSWORD, "PAI_ENGINE": "process"}
+        environ |= {name: str(free_port()) for name in ("PAI_SESSIONS_PORT", "PAI_CONSOLE_PORT")}
         for usual, name in _PORTS.items():
             assert environ[name] == usual
             environ[name] = str(free_port())

@@ -41,7 +41,8 @@ export interface ITransport {
 /** Something that can be looked at. */
 export type Place =
   | { readonly page: 'jobs' | 'queue' | 'cluster' }
-  | { readonly page: 'job'; readonly job: IJobName }
+  /** The page of a job, on one of its tabs. */
+  | { readonly page: 'job'; readonly job: IJobName; readonly tab?: string }
   /** The job editor: empty, or with a copy of a job. */
   | { readonly page: 'submit'; readonly from?: IJobName }
   /** A way into a task of a job; without `task` ("worker-0") the person chooses one. */

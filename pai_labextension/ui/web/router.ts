@@ -1,7 +1,7 @@
 // Addresses of the console's pages: which place an address is, and going from one to another.
 
 import { Signal } from '../console/data/store';
-import { INavigator, Place } from '../console/host';
+import { addressOf, INavigator, Place } from '../console/host';
 
 /** The pages that are here. */
 const PAGES: readonly Place['page'][] = ['jobs', 'queue', 'cluster', 'job'];
@@ -18,7 +18,7 @@ export class Router implements INavigator {
 
   /** Where the person is; what no address names is the list of jobs. */
   get place(): Place {
-    return placeOf(location.pathname.slice(this.prefix.length)) ?? { page: 'jobs' };
+    return placeOf(location.pathname.slice(this.prefix.length) + location.search) ?? { page: 'jobs' };
   }
 
   has(page: Place['page']): boolean {
@@ -39,17 +39,19 @@ export class Router implements INavigator {
   }
 }
 
-/** Return the place of a path below the prefix; `null`: there is none. */
-export function placeOf(path: string): Place | null {
+/** Return the place of an address below the prefix; `null`: there is none. */
+export function placeOf(address: string): Place | null {
+  const [path = '', query = ''] = address.split('?');
   const [page = '', ...names] = path.split('/').filter(part => part !== '');
   if (page === 'jobs' && names.length === 2) {
     const [username, name] = names.map(decoded) as [string, string];
-    return { page: 'job', job: { username, name } };
+    const tab = new URLSearchParams(query).get('tab');
+    return { page: 'job', job: { username, name }, ...(tab === null ? {} : { tab }) };
   }
   return names.length === 0 && (page === 'jobs' || page === 'queue' || page === 'cluster') ? { page } : null;
 }
 
-/** Return the path of a place below the prefix; `null`: it has none. */
+/** Return the address of a place below the prefix; `null`: it has none. */
 export function pathOf(place: Place): string | null {
   switch (place.page) {
     case 'jobs':
@@ -57,7 +59,7 @@ export function pathOf(place: Place): string | null {
     case 'cluster':
       return place.page;
     case 'job':
-      return ['jobs', ...[place.job.username, place.job.name].map(encodeURIComponent)].join('/');
+      return addressOf(['jobs', place.job.username, place.job.name], { tab: place.tab });
     default:
       return null;
   }

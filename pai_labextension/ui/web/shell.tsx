@@ -5,7 +5,7 @@ import * as React from 'react';
 import { JobPorts } from '../console/access/ports';
 import { ClusterPage } from '../console/cluster/page';
 import { ClusterModel } from '../console/data/cluster';
-import { JobsModel } from '../console/data/jobs';
+import { JobsModel, key } from '../console/data/jobs';
 import { useSignal } from '../console/data/store';
 import { HostProvider, IHost, Place } from '../console/host';
 import { JobsPage } from '../console/jobs/page';
@@ -13,6 +13,8 @@ import { QueueModel, QueuePage } from '../console/jobs/queue';
 import { SchedulesModel } from '../console/jobs/schedules';
 import { IPageFacts, WebTransport } from './host';
 import { Router } from './router';
+
+const JobPlace = React.lazy(() => import('./job'));
 
 interface IShellProps {
   host: IHost;
@@ -59,6 +61,10 @@ export function Shell({ host, transport, router, facts }: IShellProps): React.Re
           <QueuePage queue={models.queue} />
         ) : place.page === 'cluster' ? (
           <ClusterPage cluster={models.cluster} />
+        ) : place.page === 'job' ? (
+          <React.Suspense fallback={<p role="status">{trans.__('Asking for the job …')}</p>}>
+            <JobPlace key={key(place.job)} job={place.job} tab={place.tab ?? ''} jobs={models.jobs} />
+          </React.Suspense>
         ) : (
           <JobsPage model={models.jobs} ports={models.ports} schedules={models.schedules} />
         )}

@@ -5,7 +5,7 @@ import * as React from 'react';
 import { Client } from '../data/client';
 import { IJobsModel, isOpen, key } from '../data/jobs';
 import { fewAtOnce, IDisposable, Poll, Signal } from '../data/store';
-import { ITranslation } from '../host';
+import { ITranslation, useHost } from '../host';
 import { Icon } from '../kit/icon';
 import { IRunningTask, keyOf, tasksOfJob } from './tasks';
 
@@ -118,7 +118,8 @@ export function JobPortsView(props: {
   trans: ITranslation;
 }): React.ReactElement | null {
   const { name, tasks, urlOf, trans } = props;
-  if (tasks.length === 0) {
+  const { facts } = useHost();
+  if (tasks.length === 0 || !facts.hasPorts) {
     return null;
   }
   return (

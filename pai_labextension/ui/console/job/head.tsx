@@ -221,37 +221,37 @@ function Buttons({ model, jobs, known, onDeleted }: IHeadProps & { known: IKnown
   };
   return (
     <div className="pai-Job-buttons">
-      {isOpen(status) && (
-        <>
-          <TextButton icon="terminal" onClick={() => places.open({ page: 'terminal', job })}>
-            {trans.__('Terminal')}
-          </TextButton>
-          <TextButton
-            title={trans.__('SSH, VS Code, PyCharm and other programs: how they reach a task')}
-            onClick={() => places.open({ page: 'connect', job })}
-          >
-            {trans.__('Connect')}
-          </TextButton>
-        </>
+      {isOpen(status) && places.has('terminal') && (
+        <TextButton icon="terminal" onClick={() => places.open({ page: 'terminal', job })}>
+          {trans.__('Terminal')}
+        </TextButton>
+      )}
+      {isOpen(status) && places.has('connect') && (
+        <TextButton
+          title={trans.__('SSH, VS Code, PyCharm and other programs: how they reach a task')}
+          onClick={() => places.open({ page: 'connect', job })}
+        >
+          {trans.__('Connect')}
+        </TextButton>
       )}
       {!isOwnServer && (
-        <>
-          <TextButton
-            icon="refresh"
-            disabled={busy}
-            title={trans.__('Submit the same job under a new name')}
-            onClick={act(() => runAgain(job, jobs, host))}
-          >
-            {trans.__('Run again')}
-          </TextButton>
-          <TextButton
-            icon="copy"
-            title={trans.__('Change the job, then submit it')}
-            onClick={() => places.open({ page: 'submit', from: job })}
-          >
-            {trans.__('Clone and edit')}
-          </TextButton>
-        </>
+        <TextButton
+          icon="refresh"
+          disabled={busy}
+          title={trans.__('Submit the same job under a new name')}
+          onClick={act(() => runAgain(job, jobs, host))}
+        >
+          {trans.__('Run again')}
+        </TextButton>
+      )}
+      {!isOwnServer && places.has('submit') && (
+        <TextButton
+          icon="copy"
+          title={trans.__('Change the job, then submit it')}
+          onClick={() => places.open({ page: 'submit', from: job })}
+        >
+          {trans.__('Clone and edit')}
+        </TextButton>
       )}
       {model.ended ? (
         <TextButton

@@ -19,7 +19,7 @@ import { TimelineView, UsageView } from './timeline';
 /** What is shown below the head. */
 export type Tab = 'logs' | 'tasks' | 'timeline' | 'usage' | 'configuration';
 
-const TABS: readonly Tab[] = ['logs', 'tasks', 'timeline', 'usage', 'configuration'];
+export const TABS: readonly Tab[] = ['logs', 'tasks', 'timeline', 'usage', 'configuration'];
 
 interface IJobPageProps {
   model: JobModel;
@@ -159,7 +159,7 @@ function ConfigurationView({ model }: { model: JobModel }): React.ReactElement {
   const path = resultsPath(configuration.outputDir, username, name, facts.storageRoot);
   return (
     <div className="pai-Job-scroll" tabIndex={0} role="region" aria-label={trans.__('Configuration')}>
-      {path !== null && (
+      {path !== null && places.has('storage') && (
         <p>
           {trans.__('Results:')}{' '}
           <TextButton

@@ -203,13 +203,6 @@ function listed(found: number, total: number, whole: boolean, trans: ITranslatio
 /** Return what can be done with a job, as entries of a menu; nobody wants another notebook server as a job. */
 export function entriesOf(job: IJob, model: IJobsModel, onEnd: OnEnd, host: IHost): IEntry[][] {
   const { trans, places } = host;
-  const runJobAgain = async () => {
-    const other = await runAgain(job, host);
-    if (other) {
-      void model.refresh();
-      places.open({ page: 'job', job: other });
-    }
-  };
   const open: IEntry = { label: trans.__('Open'), icon: 'open', act: () => places.open({ page: 'job', job }) };
   const to = (place: Place, label: string, icon: Sign): IEntry[] =>
     places.has(place.page) ? [{ label, icon, act: () => places.open(place) }] : [];
@@ -218,7 +211,7 @@ export function entriesOf(job: IJob, model: IJobsModel, onEnd: OnEnd, host: IHos
     ...to({ page: 'connect', job }, trans.__('Connect'), 'link')
   ];
   const again = [
-    { label: trans.__('Run again'), icon: 'refresh' as const, act: () => void runJobAgain() },
+    { label: trans.__('Run again'), icon: 'refresh' as const, act: () => void runAgain(job, model, host) },
     ...to({ page: 'submit', from: job }, trans.__('Clone and edit'), 'copy')
   ];
   const stop: IEntry = { label: trans.__('Stop …'), icon: 'stop', act: () => onEnd([job], 'stop') };

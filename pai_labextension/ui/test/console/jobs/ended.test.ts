@@ -21,7 +21,14 @@ class Heard {
 
   constructor() {
     new EndedNotices(
-      { trans, places: { open: place => void this.opened.push('job' in place ? place.job.name : place.page) } },
+      {
+        trans,
+        places: {
+          open: place => void this.opened.push('job' in place ? place.job.name : place.page),
+          has: () => true,
+          href: () => null
+        }
+      },
       this as unknown as IJobsModel,
       {
         wanted: () => this.wanted,
