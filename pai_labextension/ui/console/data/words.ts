@@ -1,4 +1,4 @@
-// The states of jobs and of machines in words, and when something that waits starts.
+// The states of jobs and of machines in words, when something that waits starts, and how all of a person's jobs are.
 
 import { ITranslation } from '../host';
 import { localText } from '../kit/time';

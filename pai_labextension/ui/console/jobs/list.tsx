@@ -17,7 +17,7 @@ import { allOrNone, extended, ISelection, toggled } from './selection';
 const FIRST = 58;
 
 /** What a row says besides what the list knows: why the job waits, and how many of its tasks have ports. */
-export interface ISaid {
+interface ISaid {
   readonly reason: string | undefined;
   readonly ports: number;
 }

@@ -10,13 +10,13 @@ import { IconButton } from '../kit/button';
 import { PageError } from '../kit/status';
 
 /** What a person may do with a waiting job. Places count from 1; `undefined`: there is no such move. */
-export interface IMoves {
+interface IMoves {
   readonly up: number | undefined;
   readonly down: number | undefined;
 }
 
 /** By virtual cluster, first come first. */
-export type Queues = Readonly<Record<string, readonly IQueueEntry[]>>;
+type Queues = Readonly<Record<string, readonly IQueueEntry[]>>;
 
 /** What the view of the queues shows. */
 export class QueueModel extends Changeable<Queues> {
