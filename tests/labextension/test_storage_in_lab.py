@@ -249,7 +249,7 @@ async def test_an_upload_says_that_the_login_has_expired_and_goes_on_after_the_n
     async def forbid(route: Route) -> None:
         await route.fulfill(status=403, json={"message": "Forbidden"})
 
-    for path in ("**op=CREATE**", "**op=GETHOMEDIRECTORY**", "**/api/me**"):
+    for path in ("**op=CREATE**", "**/api/me**"):
         await page.route(path, forbid)
     await choose(page, storage, "Upload files", tmp_path / "model.bin")
     await expect(storage.get_by_role("alert")).to_contain_text("Your login has expired.")

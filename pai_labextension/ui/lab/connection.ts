@@ -6,66 +6,32 @@ import {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import { Notification } from '@jupyterlab/apputils';
+import type { Cell, ICodeCellModel } from '@jupyterlab/cells';
 import { URLExt } from '@jupyterlab/coreutils';
 import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
-import type { Cell, ICodeCellModel } from '@jupyterlab/cells';
 import { ServerConnection } from '@jupyterlab/services';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { Widget } from '@lumino/widgets';
 
 import { tellAnswered } from '../console/data/store';
-import { speaking } from '../console/data/speaking';
+import { confirm } from '../console/kit/dialog';
 import { ConnectionLost } from '../console/session/ending';
 import { lostMemory, lostSentence } from '../console/session/kernels';
+import { Banner } from './banner';
 import { ILabHost } from './host';
 import { askHub, hubPlace, reachingServer, startAddress } from './hub';
-
-const DOMAIN = 'pai_labextension';
-
-/**
- * A line above everything else, of one sentence at a time. JupyterLab loads what shows its notifications when the first
- * one comes: from a server that does not answer then.
- */
-class Banner extends Widget {
-  constructor() {
-    super();
-    this.addClass('pai-Banner');
-    this.node.setAttribute('role', 'status');
-  }
-
-  /** Show a sentence in place of what is shown. */
-  say(message: string): void {
-    if (this.node.textContent !== message) {
-      this.node.textContent = message;
-    }
-    if (!this.isAttached) {
-      Widget.attach(this, document.body);
-    }
-  }
-
-  /** Take it away. */
-  hush(): void {
-    if (this.isAttached) {
-      Widget.detach(this);
-    }
-  }
-}
 
 /** In the place of `@jupyterlab/hub-extension:connectionlost`, which offers to restart a server that runs. */
 export const connectionLostPlugin: JupyterFrontEndPlugin<IConnectionLost> = {
   id: 'pai-labextension:connection-lost',
   description: 'Says that the server runs on while the connection is lost, or how it has ended.',
   autoStart: true,
-  requires: [JupyterFrontEnd.IPaths],
-  optional: [ITranslator],
+  requires: [ILabHost],
   provides: IConnectionLost,
-  activate: (app: JupyterFrontEnd, _paths: JupyterFrontEnd.IPaths, translator: ITranslator | null) => {
+  activate: (app: JupyterFrontEnd, host: ILabHost) => {
     const place = hubPlace();
     if (place === null) {
       return jupyterlabsConnectionLost;
     }
-    const known = translator ?? nullTranslator;
     const { serverSettings } = app.serviceManager;
     const banner = new Banner();
     const lost = new ConnectionLost(
@@ -77,48 +43,32 @@ export const connectionLostPlugin: JupyterFrontEndPlugin<IConnectionLost> = {
             () => false
           ),
         warn: message => banner.say(message),
-        unwarn: () => banner.hush(),
+        unwarn: () => banner.say(null),
         cheer: message => {
           Notification.success(message);
+          tellAnswered();
           // these ask less and less often while nobody answers
           const { sessions, terminals } = app.serviceManager;
           void Promise.allSettled([sessions.refreshRunning(), terminals.refreshRunning()]);
         },
-        confirm: async ({ title, body, accept, reject }) => {
-          const buttons = [Dialog.cancelButton({ label: reject }), Dialog.okButton({ label: accept })];
-          return (await showDialog({ title, body, buttons })).button.accept;
-        },
+        confirm: question => confirm(host, question),
         leave: page => window.location.assign(startAddress(place, page))
       },
-      known.load(DOMAIN)
+      host.trans
     );
     return () => lost.tell();
   }
 };
 
-export const speakingPlugin: JupyterFrontEndPlugin<void> = {
-  id: 'pai-labextension:speaking',
-  description: 'Says in a sentence that the server does not answer, or that the login has expired.',
+export const reachingPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'pai-labextension:reaching',
+  description: 'Keeps JupyterLab from believing a proxy that does not know its server yet.',
   autoStart: true,
-  optional: [ITranslator],
-  activate: (app: JupyterFrontEnd, translator: ITranslator | null) => {
-    const { serverSettings } = app.serviceManager;
-    const { fetch } = serverSettings;
-    const banner = new Banner();
-    const ways = {
-      isLoggedIn: async ({ headers }: Request) => {
-        const token = headers.get('Authorization');
-        const me = new Request(URLExt.join(serverSettings.baseUrl, 'api/me'), {
-          headers: token === null ? {} : { Authorization: token }
-        });
-        return (await fetch(me)).status !== 403;
-      },
-      show: (message: string | null) => (message === null ? banner.hush() : banner.say(message)),
-      answered: tellAnswered
-    };
-    const reaching = hubPlace() === null ? fetch : reachingServer(fetch);
-    // (all of JupyterLab asks with this object, and offers no other way to come between)
-    Object.assign(serverSettings, { fetch: speaking(reaching, ways, (translator ?? nullTranslator).load(DOMAIN)) });
+  activate: ({ serviceManager: { serverSettings } }: JupyterFrontEnd) => {
+    if (hubPlace() !== null) {
+      // (JupyterLab's file browser asks with this object, and offers no other way to come between)
+      Object.assign(serverSettings, { fetch: reachingServer(serverSettings.fetch) });
+    }
   }
 };
 

@@ -10,7 +10,10 @@ import { Token } from '@lumino/coreutils';
 import { Client, IJobName } from '../console/data/client';
 import { ApiError, UNREACHABLE } from '../console/data/errors';
 import { IJobsModel } from '../console/data/jobs';
-import { addressOf, IHost, IQuestion, ITransport, Place, Query } from '../console/host';
+import { NO_BODY, Speaking } from '../console/data/speaking';
+import { tellAnswered } from '../console/data/store';
+import { addressOf, IHost, IQuestion, ITranslation, ITransport, Place, Query } from '../console/host';
+import { Banner } from './banner';
 
 /** Where our routes are, below the notebook server's address. */
 export const ROUTES = 'pai';
@@ -35,7 +38,10 @@ export const hostPlugin: JupyterFrontEndPlugin<ILabHost> = {
     const trans = known.load('pai_labextension');
     // (JupyterLab writes zh_CN where the browser wants zh-CN)
     const language = known.languageCode.replace('_', '-');
-    const transport = new LabTransport(app.serviceManager.serverSettings, language);
+    const banner = new Banner();
+    const transport = new LabTransport(app.serviceManager.serverSettings, language, trans, message =>
+      banner.say(message)
+    );
     return {
       transport,
       client: new Client(transport, trans),
@@ -79,16 +85,23 @@ export function argumentsOf({ username, name }: IJobName): { user: string; name:
   return { user: username, name };
 }
 
-/** Asks the notebook server as JupyterLab itself does. */
+/** Asks the notebook server as JupyterLab itself does, and says in a sentence why there is no answer. */
 export class LabTransport implements ITransport {
-  /** @param language - of the sentences that come back, as browsers name it */
+  /**
+   * @param language - of the sentences that come back, as browsers name it
+   * @param show - shows that the login has expired; `null`: it has not any more
+   */
   constructor(
     readonly settings: ServerConnection.ISettings,
-    private readonly language: string
-  ) {}
+    private readonly language: string,
+    trans: ITranslation,
+    show: (message: string | null) => void = () => undefined
+  ) {
+    this.speaking = new Speaking({ isLoggedIn: () => this.isLoggedIn(), show, answered: tellAnswered }, trans);
+  }
 
   async request(question: IQuestion): Promise<Response> {
-    const { method, path, query, body, signal, onUpload } = question;
+    const { method, path, query, body, onUpload } = question;
     const url = this.href(path, query);
     const headers: Record<string, string> = { 'Accept-Language': this.language };
     if (body instanceof Blob) {
@@ -98,12 +111,11 @@ export class LabTransport implements ITransport {
     }
     const sent =
       body === undefined ? null : body instanceof Blob || typeof body === 'string' ? body : JSON.stringify(body);
-    if (onUpload) {
-      return this.upload(method, url, headers, sent, onUpload, signal ?? null);
-    }
-    const init = { method, headers, body: sent, ...(signal ? { signal } : {}) };
-    return ServerConnection.makeRequest(url, init, this.settings).catch((error: Error) => {
-      // (what the browser says of it is no sentence: `ended/speaking.ts` has put one in its place)
+    const send = (signal: AbortSignal | undefined) =>
+      onUpload
+        ? this.upload(method, url, headers, sent, onUpload, signal ?? null)
+        : ServerConnection.makeRequest(url, { method, headers, body: sent, signal: signal ?? null }, this.settings);
+    return this.speaking.ask(question, send).catch((error: Error) => {
       throw error.name === 'AbortError' ? error : new ApiError(0, UNREACHABLE, error.message);
     });
   }
@@ -138,11 +150,9 @@ export class LabTransport implements ITransport {
       request.upload.onprogress = event => onUpload(event.loaded);
       request.onload = () => {
         const { status, statusText, responseText } = request;
-        const answer = new Response(NO_BODY.includes(status) ? null : responseText, { status, statusText });
-        void (status === FORBIDDEN ? this.explained(answer) : Promise.resolve(answer)).then(resolve, reject);
+        resolve(new Response(NO_BODY.includes(status) ? null : responseText, { status, statusText }));
       };
-      const broken = new ApiError(0, UNREACHABLE, 'the connection broke off');
-      request.onerror = () => void this.explained(null).then(said => (said ? resolve(said) : reject(broken)), reject);
+      request.onerror = () => reject(new TypeError('the connection broke off'));
       request.onabort = () => reject(new DOMException('cancelled', 'AbortError'));
       request.onloadend = () => signal?.removeEventListener('abort', abort);
       if (signal?.aborted) {
@@ -154,18 +164,13 @@ export class LabTransport implements ITransport {
     });
   }
 
-  /**
-   * Return the answer that says why an XMLHttpRequest failed: only `fetch` knows of an expired login, and that nobody
-   * answers (`ended/speaking.ts`), so that it is asked for something small.
-   */
-  private async explained<Answer extends Response | null>(answer: Answer): Promise<Answer | Response> {
-    const said = await this.request({ method: 'GET', path: ['api', 'v1', 'user'] });
-    return said.ok ? answer : said;
+  private async isLoggedIn(): Promise<boolean> {
+    const me = URLExt.join(this.settings.baseUrl, 'api/me');
+    return (await ServerConnection.makeRequest(me, {}, this.settings)).status !== FORBIDDEN;
   }
-}
 
-/** Answers without a body, by the Fetch standard. */
-const NO_BODY = [101, 103, 204, 205, 304];
+  private readonly speaking: Speaking;
+}
 
 /** Return what a form, or an address that the browser opens, has to show that it comes from our own page. */
 export function xsrf(): string {

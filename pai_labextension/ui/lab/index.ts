@@ -4,7 +4,7 @@ import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { IJobsModel, JobsModel } from '../console/data/jobs';
 import { accessPlugin, connectPlugin } from './access';
-import { connectionLostPlugin, memoryPlugin, speakingPlugin } from './connection';
+import { connectionLostPlugin, memoryPlugin, reachingPlugin } from './connection';
 import { editorPlugin } from './editor/plugin';
 import { hostPlugin, ILabHost, JobsToken } from './host';
 import { jobPlugin } from './job';
@@ -42,7 +42,7 @@ export default [
   kernelsPlugin,
   timesPlugin,
   sessionPlugin,
-  speakingPlugin,
+  reachingPlugin,
   connectionLostPlugin,
   memoryPlugin
 ];

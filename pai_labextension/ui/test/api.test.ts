@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Client } from '../console/data/client';
 import { AnswerError, ApiError } from '../console/data/errors';
-import { speaking } from '../console/data/speaking';
-import { clientOf, detail, job, jobStatus, NotebookServer, trans, user } from './notebookServer';
+import { clientOf, detail, job, jobStatus, NotebookServer, user } from './notebookServer';
 
 describe('Api', () => {
   let server: NotebookServer;
@@ -87,11 +86,8 @@ describe('Api', () => {
   });
 
   it('says when nobody answers at all', async () => {
-    const { settings } = server;
-    const ways = { isLoggedIn: async () => true, show: () => undefined, answered: () => undefined };
-    const told = { ...settings, fetch: speaking(settings.fetch, ways, trans) };
     await server.close();
     await expect(api.whoami()).rejects.toMatchObject({ status: 0, code: 'ServerUnreachable' });
-    await expect(clientOf(told).whoami()).rejects.toThrow('Your notebook server does not answer.');
+    await expect(api.whoami()).rejects.toThrow('Your notebook server does not answer.');
   });
 });

@@ -77,7 +77,7 @@ describe('JobsModel', () => {
         return `why ${name} waits`;
       }
     }
-    model = new JobsModel(new SlowApi(new LabTransport(server.settings, 'en'), trans));
+    model = new JobsModel(new SlowApi(new LabTransport(server.settings, 'en', trans), trans));
     await expect.poll(() => model.jobs?.length).toBe(4);
     expect(model.reason(one)).toBeUndefined();
     answers.shift()!();

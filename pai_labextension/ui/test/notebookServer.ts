@@ -66,7 +66,7 @@ export const trans = nullTranslator.load('');
 
 /** Return what asks a server in a language. */
 export function clientOf(settings: ServerConnection.ISettings, language = 'en'): Client {
-  return new Client(new LabTransport(settings, language), trans);
+  return new Client(new LabTransport(settings, language, trans), trans);
 }
 
 /** Make a person with the given differences. */

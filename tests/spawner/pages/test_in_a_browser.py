@@ -139,7 +139,7 @@ def test_a_killed_hub_is_outlived_by_a_start_that_is_watched_and_by_lab(
     # and Lab says in the end why the server has ended
     hub.scheduler("dora", "PUT", f"user/dora/jobs/{job['name']}/executionType", json={"value": "STOP"})
     wait_for(lambda: not hub.running_jobs("dora"), "dora's job to end")
-    dialog = lab.locator(".jp-Dialog").filter(has_text="The server has ended")
+    dialog = lab.get_by_role("dialog").filter(has_text="The server has ended")
     expect(dialog).to_contain_text("Stopped by dora.")
     dialog.get_by_role("button", name="Start again").click()
     lab.wait_for_url("**/hub/spawn/dora*")

@@ -173,7 +173,7 @@ export interface IWays {
   /** Show good news for a moment, and see to it that all of the page hears of it. */
   cheer: (message: string) => void;
   /** Ask whether to go on to the Hub. */
-  confirm: (question: { title: string; body: string; accept: string; reject: string }) => Promise<boolean>;
+  confirm: (question: { title: string; text: string; accept: string; cancel: string }) => Promise<boolean>;
   /** Go to the Hub's page that starts it, or shows its start. */
   leave: (page: 'spawn' | 'spawn-pending') => void;
 }
@@ -234,9 +234,9 @@ export class ConnectionLost {
     const told = [server.title, server.reason, server.advice].filter(sentence => sentence !== '');
     const again = await this.ways.confirm({
       title: trans.__('The server has ended'),
-      body: told.join('\n\n') || trans.__('It does not run any more.'),
+      text: told.join('\n\n') || trans.__('It does not run any more.'),
       accept: trans.__('Start again'),
-      reject: trans.__('Stay here')
+      cancel: trans.__('Stay here')
     });
     if (again) {
       this.ways.leave('spawn');

@@ -52,7 +52,7 @@ describe('the drive', () => {
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
     const settings = ServerConnection.makeSettings({ baseUrl: `http://127.0.0.1:${port}/user/alice/`, token: 't' });
-    drive = new StorageDrive(new LabTransport(settings, 'en'), trans);
+    drive = new StorageDrive(new LabTransport(settings, 'en', trans), trans);
     changes = [];
     drive.fileChanged.connect((_, change) => changes.push(change));
   });

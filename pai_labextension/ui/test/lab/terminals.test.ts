@@ -17,7 +17,7 @@ describe('the shells of a task', () => {
     // those of the notebook server itself are switched off; that is no matter of ours
     PageConfig.setOption('terminalsAvailable', 'false');
     server = await TerminalServer.open();
-    terminals = new TaskTerminals(new LabTransport(server.settings, 'en'), trans);
+    terminals = new TaskTerminals(new LabTransport(server.settings, 'en', trans), trans);
   });
 
   afterEach(() => server.close());

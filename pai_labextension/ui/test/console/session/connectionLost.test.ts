@@ -75,7 +75,7 @@ describe('a lost connection', () => {
     page.confirm.mockResolvedValue(again);
     const ended = { state: 'ended', kind: 'out-of-memory', title: 'It was ended.', reason: '', advice: 'Choose more.' };
     await new ConnectionLost(page.ways({ askHub: inTurn<IHubServer | null>(running, ended) }), trans, 1).tell();
-    expect(page.confirm).toHaveBeenCalledWith(expect.objectContaining({ body: 'It was ended.\n\nChoose more.' }));
+    expect(page.confirm).toHaveBeenCalledWith(expect.objectContaining({ text: 'It was ended.\n\nChoose more.' }));
     expect(page.leave.mock.calls).toEqual(again ? [['spawn']] : []);
     expect(page.warning).toBe('');
   });
