@@ -177,6 +177,8 @@ c.JupyterHub.services = [
 ]
 
 c.JupyterHub.template_vars["sessions_page"] = "services/pai-sessions/"
+# everybody has a link to the console there
+c.JupyterHub.template_vars["console_page"] = "services/pai-console/"
 
 # Who may talk to the scheduler, with tokens of their own, in the notebook or outside: every user. The
 # scheduler shows a user their own jobs only.

@@ -16,10 +16,11 @@ load_subconfig(str(Path(__file__).resolve().with_name("tls.py")))  # type: ignor
 hub = urlsplit(c.JupyterHub.public_url)
 c.JupyterHub.subdomain_host = f"{hub.scheme}://{hub.netloc}"
 
-# Services have host names of their own as well: administrators' page of sessions, here.
-c.JupyterHub.template_vars["sessions_page"] = (
-    f"{hub.scheme}://pai-sessions--service.{hub.netloc}/services/pai-sessions/"
-)
+# Services have host names of their own as well: the console, and administrators' page of sessions.
+for page in ("console", "sessions"):
+    c.JupyterHub.template_vars[f"{page}_page"] = (
+        f"{hub.scheme}://pai-{page}--service.{hub.netloc}/services/pai-{page}/"
+    )
 
 # Programs go on using the usual addresses, by which the proxy then has to find the services too: clients that
 # of the Hub, servers and tasks 127.0.0.1, that of Docker's bridge, or the name that jobs know the storage by.

@@ -36,7 +36,7 @@ def test_a_secret_of_another_length_is_refused_with_a_sentence(tmp_path: Path, s
 
 def test_inner_ports_stay_the_same_while_they_are_free(tmp_path: Path) -> None:
     first = inner_ports(tmp_path / "ports.json", 8000)
-    assert len(set(first.values())) == 5
+    assert len(set(first.values())) == 6
     assert inner_ports(tmp_path / "ports.json", 8000) == first
 
 

@@ -96,8 +96,8 @@ function Bar(props: { host: IHost; router: Router; facts: IPageFacts; place: Pla
     [{ page: 'cluster' }, trans.__('Cluster')]
   ];
   return (
-    <header className="pai-Bar">
-      <a className="pai-Bar-mark" href={facts.prefix}>
+    <header className="pai-WebBar">
+      <a className="pai-WebBar-mark" href={facts.prefix}>
         PAI
       </a>
       <nav aria-label={trans.__('Pages')}>
@@ -119,7 +119,7 @@ function Bar(props: { host: IHost; router: Router; facts: IPageFacts; place: Pla
         ))}
         <a href={`${facts.hub}home`}>{trans.__('Servers')}</a>
       </nav>
-      <span className="pai-Bar-person">
+      <span className="pai-WebBar-person">
         {facts.user} <a href={`${facts.hub}logout`}>{trans.__('Log out')}</a>
       </span>
     </header>

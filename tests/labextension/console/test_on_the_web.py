@@ -1,0 +1,231 @@
+"""The console on the web, on a real Hub with a real scheduler: its pages, and who gets what from it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.hub import PASSWORD, Hub, xsrf
+from tests.testbed.browser import CHROMIUM_FLAGS
+
+CONSOLE = "/services/pai-console/"
+AXE = "pai_labextension/ui/node_modules/axe-core/axe.min.js"
+
+
+@pytest.fixture
+def hub(process_hub: Hub) -> Iterator[Hub]:
+    yield process_hub
+    process_hub.clear()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        expect.set_options(timeout=60_000)
+        yield browser
+        browser.close()
+
+
+def job(name: str, command: str, **role: Any) -> dict[str, Any]:
+    task = {"name": "worker", "cpuNumber": 1, "memoryMB": 100, "command": command, **role}
+    return {"jobName": name, "image": "local/any", "taskRoles": [task]}
+
+
+def submit(hub: Hub, user: str, *jobs: dict[str, Any]) -> None:
+    for one in jobs:
+        assert hub.scheduler(user, "POST", "jobs", json=one).is_success
+
+
+def opened(browser: Browser, hub: Hub, user: str, path: str = "", **options: Any) -> Page:
+    """Open an address of the console as somebody who is not logged in: the Hub's login leads back to it."""
+    page = browser.new_page(**options)
+    page.goto(hub.url + CONSOLE + path)
+    page.fill("#username_input", user)
+    page.fill("#password_input", PASSWORD)
+    page.click("#login_submit")
+    return page
+
+
+def test_a_person_watches_and_stops_jobs_without_a_notebook_server(hub: Hub, browser: Browser) -> None:
+    submit(
+        hub,
+        "alice",
+        job("two-workers", "echo begun; exec sleep 600", taskNumber=2),
+        job("too-large", "true", gpuNumber=8, taskNumber=20),
+    )
+    with opened(browser, hub, "alice") as page:
+        broken: list[str] = []
+        page.on("console", lambda said: broken.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: broken.append(str(error)))
+        expect(page).to_have_title("My jobs · PAI")
+        expect(page.get_by_role("row", name=re.compile("too-large"))).to_contain_text(
+            "the largest node has 4"
+        )
+        page.get_by_role("link", name="Queue").click()
+        expect(page.get_by_text("too-large")).to_be_visible()
+        page.get_by_role("link", name="Cluster").click()
+        expect(page.get_by_text("node-a", exact=True)).to_be_visible()
+        page.go_back()
+        expect(page).to_have_url(re.compile(r"/pai-console/queue$"))
+        page.get_by_role("link", name="My jobs").click()
+        page.get_by_text("two-workers", exact=True).click()
+        expect(page.get_by_text("begun", exact=True)).to_be_visible()
+        page.get_by_role("tab", name="Tasks").click()
+        expect(page.get_by_role("row", name=re.compile("worker-1"))).to_contain_text("Running")
+        expect(page).to_have_url(re.compile(r"/pai-console/jobs/alice/two-workers\?tab=tasks$"))
+        # the address is all that another tab needs
+        page.reload()
+        expect(page.get_by_role("tab", name="Tasks")).to_have_attribute("aria-selected", "true")
+        page.get_by_role("button", name="Stop", exact=True).click()
+        page.get_by_role("dialog").get_by_role("button", name="Stop the job").click()
+        expect(page.get_by_text("Stopped", exact=True).first).to_be_visible()
+        assert broken == []
+
+
+@pytest.mark.parametrize(("locale", "title"), [("en-GB", "My jobs"), ("zh-CN", "我的作业")])
+def test_no_page_has_a_serious_fault_for_whoever_cannot_see_or_point(
+    hub: Hub, browser: Browser, locale: str, title: str
+) -> None:
+    submit(hub, "alice", job("done", "echo hi"))
+    with opened(
+        browser, hub, "alice", locale=locale, color_scheme="dark", viewport={"width": 360, "height": 740}
+    ) as page:
+        expect(page).to_have_title(f"{title} · PAI")
+        for path in ("jobs", "queue", "cluster", "jobs/alice/done"):
+            page.goto(hub.url + CONSOLE + path)
+            expect(page.locator("main")).not_to_be_empty()
+            page.wait_for_load_state("networkidle") if path == "jobs" else None
+            # (its script may not come into the page by an element: the policy forbids that)
+            page.evaluate(open(AXE, encoding="utf-8").read())  # noqa: SIM115
+            found = page.evaluate("() => axe.run(document)")
+            serious = [
+                f"{path}: {one['id']}: {node['html']}"
+                for one in found["violations"]
+                if one["impact"] in ("serious", "critical")
+                for node in one["nodes"]
+            ]
+            assert serious == []
+            wide = page.evaluate("() => document.documentElement.scrollWidth")
+            assert wide <= 360, path
+
+
+def test_nobody_gets_a_page_or_an_answer_without_the_hubs_login(hub: Hub) -> None:
+    with httpx.Client(base_url=hub.url, trust_env=False) as stranger:
+        page = stranger.get(CONSOLE + "jobs/alice/one?tab=tasks")
+        assert page.status_code == 302
+        assert urlsplit(page.headers["Location"]).path == "/hub/api/oauth2/authorize"
+        for path in ("api/v1/jobs", "api/v1/user", "webhdfs/v1/?op=GETHOMEDIRECTORY"):
+            answer = stranger.get(CONSOLE + path)
+            assert (answer.status_code, answer.json()["code"]) == (403, "LoginExpired")
+        # a token in an address would stay in histories and logs
+        answer = stranger.get(CONSOLE + "api/v1/user", params={"token": hub.token("alice")})
+        assert answer.status_code == 403
+
+
+def test_each_request_is_asked_in_the_name_of_whoever_sends_it(hub: Hub) -> None:
+    submit(hub, "alice", job("secret", "exec sleep 600"))
+    with hub.browser("alice") as alice, hub.browser("bob") as bob:
+        people = {"alice": alice, "bob": bob}
+        for client in people.values():
+            assert client.get(CONSOLE).status_code == 200
+        for _ in range(3):
+            for name, client in people.items():
+                headers = {"X-XSRFToken": token_of(client)}
+                who = client.get(CONSOLE + "api/v1/user", headers=headers).json()
+                assert who["username"] == name
+                path = "api/v1/user/alice/jobs/secret"
+                for method, below in (
+                    ("GET", ""),
+                    ("GET", "/config"),
+                    ("PUT", "/executionType"),
+                    ("DELETE", ""),
+                ):
+                    if name == "alice" and method != "GET":
+                        continue
+                    body: dict[str, Any] = {"json": {"value": "STOP"}} if method == "PUT" else {}
+                    answer = client.request(method, CONSOLE + path + below, headers=headers, **body)
+                    assert answer.status_code == (200 if name == "alice" else 404), answer.text
+    assert hub.scheduler("alice", "GET", "user/alice/jobs/secret").json()["jobStatus"]["state"] != "STOPPED"
+
+
+def test_a_request_that_another_page_makes_with_a_persons_cookies_is_refused(hub: Hub) -> None:
+    with hub.browser("alice") as alice:
+        alice.get(CONSOLE)
+        forged = {
+            "Origin": "https://elsewhere.example",
+            "Sec-Fetch-Site": "cross-site",
+            "Sec-Fetch-Mode": "cors",
+        }
+        body = json.dumps(job("forged", "true"))
+        for headers in (
+            forged,
+            {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"},
+            {"X-XSRFToken": "x"},
+        ):
+            answer = alice.post(CONSOLE + "api/v1/jobs", content=body, headers=headers)
+            assert answer.status_code == 403, answer.text
+        answer = alice.post(CONSOLE + "api/v1/jobs", content=body, headers={"X-XSRFToken": token_of(alice)})
+        assert answer.status_code == 202, answer.text
+
+
+def test_a_login_that_has_ended_is_noticed_and_said(hub: Hub, browser: Browser) -> None:
+    with opened(browser, hub, "alice") as page:
+        expect(page.get_by_text("You have no jobs yet")).to_be_visible()
+        page.context.clear_cookies()
+        expect(page.get_by_role("alert").first).to_contain_text("Your login has expired.")
+        page.get_by_role("link", name="Log in again").click()
+        expect(page.locator("#username_input")).to_be_visible()
+
+
+def test_pages_may_load_nothing_from_elsewhere_and_nobody_may_frame_them(hub: Hub) -> None:
+    with hub.browser("alice") as alice:
+        page = alice.get(CONSOLE + "jobs", headers={"Accept-Encoding": "br, gzip"})
+        policy = page.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert hub.token("alice") not in page.text
+        first = re.findall(r"(?:src|href)=\"([^\"]*/static/[^\"]*)\"", page.text)
+        sizes = {}
+        for address in first:
+            with alice.stream("GET", address, headers={"Accept-Encoding": "gzip"}) as answer:
+                assert answer.status_code == 200
+                assert "immutable" in answer.headers["Cache-Control"]
+                sizes[address.rpartition(".")[2]] = sum(len(piece) for piece in answer.iter_raw())
+        assert sizes["js"] <= 85 * 1024
+        assert sizes["css"] <= 8 * 1024
+        for path in (
+            "static/../program.py",
+            "static/%2e%2e/program.py",
+            "static/files.json/../../program.py",
+        ):
+            assert "RefusedError" not in alice.get(CONSOLE + path).text
+
+
+def test_names_that_are_written_as_html_are_shown_as_text(hub: Hub, browser: Browser) -> None:
+    submit(hub, "alice", job("odd", "echo '<img src=x onerror=alert(1)>'"))
+    with opened(browser, hub, "alice", "jobs/alice/odd") as page:
+        page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+        expect(page.get_by_text("<img src=x onerror=alert(1)>")).to_be_visible()
+        page.goto(f"{hub.url}{CONSOLE}jobs/alice/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E")
+        expect(page.get_by_role("main")).to_contain_text("There is no job")
+
+
+def token_of(client: httpx.Client) -> str:
+    """Return the token by which the console tells its own page's requests."""
+    return next(
+        (
+            cookie.value or ""
+            for cookie in client.cookies.jar
+            if cookie.name == "_xsrf" and cookie.path == CONSOLE
+        ),
+        xsrf(client),
+    )
