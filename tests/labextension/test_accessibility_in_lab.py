@@ -132,11 +132,11 @@ async def test_nothing_of_ours_keeps_somebody_from_using_it(page: Page, schedule
         await expect(job.locator(shown).first).to_be_visible()
         await looker.look(f"job-{tab}", ".lm-DockPanel-widget:not(.lm-mod-hidden).jp-MainAreaWidget")
 
-    dialog = page.locator(".jp-Dialog")
+    dialog = page.get_by_role("dialog")
     await job.locator(".pai-Job-buttons button").nth(1).click()
     await expect(dialog.locator("select")).to_be_visible()
-    await looker.look("choose", ".jp-Dialog")
-    await dialog.locator(".jp-mod-accept").click()
+    await looker.look("choose", "dialog")
+    await dialog.locator(".pai-mod-accept").click()
     await expect(page.locator(".pai-Connect-way")).to_be_visible()
     await looker.look("connect", ".pai-Connect")
 
@@ -144,5 +144,5 @@ async def test_nothing_of_ours_keeps_somebody_from_using_it(page: Page, schedule
     await page.locator(".jp-DirListing-item", has_text="train.ipynb").click(button="right")
     await page.get_by_role("menuitem", name="作为 PAI 作业运行").click()
     await expect(dialog.locator(".pai-Run-fields")).to_be_visible()
-    await looker.look("run", ".jp-Dialog")
+    await looker.look("run", "dialog")
     assert looker.found == []

@@ -205,7 +205,7 @@ async def test_a_folder_of_the_notebook_server_goes_along(
     chooser = page.locator(".jp-Dialog", has_text="Which folder goes along?")
     await chooser.locator(".jp-DirListing-item", has_text="experiment").click()
     await chooser.get_by_role("button", name="Select").click()
-    files = page.locator(".jp-Dialog", has_text="Submit to PAI with this folder’s code")
+    files = page.get_by_role("dialog", name="Submit to PAI with this folder’s code")
     await expect(files).to_contain_text("a command begins with cd $PAI_JOB_NAME")
     await expect(files).to_contain_text("train.py")
     await page.screenshot(path=ARTEFACTS / "editor-with-code.png")

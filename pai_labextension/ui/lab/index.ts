@@ -5,15 +5,14 @@ import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { IJobsModel, JobsModel } from '../console/data/jobs';
 import { accessPlugin, connectPlugin } from './access';
 import { connectionLostPlugin, memoryPlugin, reachingPlugin } from './connection';
-import { editorPlugin } from './editor/plugin';
+import { editorPlugin } from './editor';
 import { hostPlugin, ILabHost, JobsToken } from './host';
 import { jobPlugin } from './job';
 import { sidebarPlugin } from './jobs';
 import { kernelsPlugin } from './kernels';
 import { endedJobsPlugin, sessionPlugin } from './notifications';
-import { runsPlugin } from './runs/plugin';
+import { runsPlugin, submitPlugin } from './runs';
 import { storagePlugin } from './storage';
-import { submitPlugin } from './submit/plugin';
 import { terminalPlugin } from './terminals';
 import { timesPlugin } from './times';
 

@@ -192,16 +192,21 @@ export function select(nodes: readonly INode[], words: string): INode[] {
     );
 }
 
+/** The GPUs of one type in the whole cluster; free are those where something new may start. */
+export interface IGpuType extends IHeld, IShare {
+  readonly type: string;
+  readonly simulated: boolean;
+}
+
 /** Return what the machines have together of each type of GPU, by type. */
-export function gpuTypes(nodes: readonly INode[]): (IHeld & { readonly type: string })[] {
-  const types = new Map<string, { used: number; total: number }>();
-  for (const gpu of nodes.flatMap(node => node.gpus)) {
-    const held = types.get(gpu.type) ?? { used: 0, total: 0 };
-    held.total += 1;
-    held.used += gpu.job === null ? 0 : 1;
-    types.set(gpu.type, held);
-  }
-  return [...types].map(([type, held]) => ({ type, ...held })).sort((one, other) => one.type.localeCompare(other.type));
+export function gpuTypes(nodes: readonly INode[]): IGpuType[] {
+  const types = [...new Set(nodes.flatMap(node => node.gpus.map(gpu => gpu.type)))].sort();
+  return types.map(type => {
+    const ofType = (node: INode) => gpusOf(node).filter(gpus => gpus.type === type);
+    const all = nodes.flatMap(ofType);
+    const used = all.reduce((many, { free, total }) => many + total - free, 0);
+    return { type, used, ...sum(nodes, ofType), simulated: all.every(gpus => gpus.simulated) };
+  });
 }
 
 // How many GPUs were taken over the last day.

@@ -46,7 +46,11 @@ export function openDialog<Answer>(
       }
       resolve(said);
     });
-    given?.(() => dialog.close());
+    let isOver = false;
+    given?.(() => {
+      isOver = true;
+      dialog.close();
+    });
     const answer = (answer: Answer) => {
       said = answer;
       dialog.close();
@@ -56,6 +60,9 @@ export function openDialog<Answer>(
         // (React's own `autoFocus` looks for it before it is shown)
         dialog.querySelector('[data-focus]')?.setAttribute('autofocus', '');
         dialog.showModal();
+        if (isOver) {
+          dialog.close(); // it was over before it was shown
+        }
       }, []);
       return (
         <>

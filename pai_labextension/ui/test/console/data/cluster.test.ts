@@ -59,12 +59,12 @@ describe('the GPUs of all machines', () => {
   it('are counted by type', () => {
     const gpu = (type: string, job: string | null) => ({ index: 0, type, simulated: false, job });
     const nodes = [
-      { gpus: [gpu('V100', null), gpu('A100', 'busy')] },
-      { gpus: [gpu('A100', 'alice~train'), gpu('A100', null)] }
+      { state: 'READY', closed: null, gpus: [gpu('V100', null), gpu('A100', 'busy')] },
+      { state: 'READY', closed: null, gpus: [gpu('A100', 'alice~train'), gpu('A100', null)] }
     ] as unknown as INode[];
     expect(gpuTypes(nodes)).toEqual([
-      { type: 'A100', used: 2, total: 3 },
-      { type: 'V100', used: 0, total: 1 }
+      { type: 'A100', used: 2, free: 1, total: 3, simulated: false },
+      { type: 'V100', used: 0, free: 1, total: 1, simulated: false }
     ]);
   });
 });
