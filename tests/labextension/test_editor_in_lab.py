@@ -176,6 +176,39 @@ async def test_a_job_file_is_dropped_on_the_editor_from_the_file_browser(
     await expect(editor.get_by_label("Job name")).to_have_value("mine")
 
 
+async def test_a_job_that_was_pasted_is_saved_when_its_tab_closes(lab_folder: Path, page: Page) -> None:
+    await page.locator(".jp-LauncherCard", has_text="New PAI job").click()
+    editor = page.locator(".pai-JobEditor")
+    await expect(editor).to_be_focused()
+    await editor.evaluate(
+        """(editor, text) => {
+            const clipboardData = new DataTransfer();
+            clipboardData.setData('text/plain', text);
+            const options = { clipboardData, bubbles: true, cancelable: true };
+            editor.dispatchEvent(new ClipboardEvent('paste', options));
+        }""",
+        COMMENTED,
+    )
+    await expect(editor.get_by_label("Job name")).to_have_value("greeter")
+    divider = editor.get_by_role("separator", name="Width of the form")
+    await divider.press("ArrowLeft")
+    await expect(divider).to_have_attribute("aria-valuenow", "55")
+    await page.locator(".lm-TabBar-tab", has_text="greeter").locator(".lm-TabBar-tabCloseIcon").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_role("button", name="Save as a file").click()
+    name = dialog.get_by_label("Name of the file")
+    await expect(name).to_have_value("greeter.pai.json")
+    await name.press("Enter")
+    await expect(dialog).to_contain_text("There is a file “greeter.pai.json” already.")
+    await dialog.get_by_role("button", name="Cancel").click()
+    await page.locator(".lm-TabBar-tab", has_text="greeter").locator(".lm-TabBar-tabCloseIcon").click()
+    await dialog.get_by_role("button", name="Save as a file").click()
+    await name.fill("pasted")
+    await name.press("Enter")
+    await expect(page.locator(".lm-TabBar-tab", has_text="pasted.pai.json")).to_be_visible()
+    assert (lab_folder / "pasted.pai.json").read_text() == COMMENTED
+
+
 async def drag(page: Page, file: str, target: Locator) -> None:
     """Drag a file out of the file browser and drop it."""
     item = page.locator(".jp-DirListing-item", has_text=file)

@@ -76,7 +76,11 @@ export class JobEditorWidget extends Mount {
 
   protected onActivateRequest(): void {
     void this.renderPromise?.then(() => {
-      if (!this.isDisposed && !this.node.contains(document.activeElement)) {
+      const { activeElement } = document;
+      if (activeElement === this.node) {
+        // (JupyterLab has put the focus here; in the page a job that is pasted is taken)
+        (this.node.firstElementChild as HTMLElement | null)?.focus();
+      } else if (!this.isDisposed && !this.node.contains(activeElement)) {
         this.model.wanted.emit(this.model.needed[0] ?? ['jobName']);
       }
     });

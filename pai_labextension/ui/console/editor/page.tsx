@@ -74,7 +74,7 @@ export function JobEditor(props: IJobEditorProps): React.ReactElement {
     ...(isNarrow ? { hidden: side !== one, role: 'tabpanel', 'aria-labelledby': `${id}-${one}-tab` } : {})
   });
   return (
-    <div className="pai-JobEditor" ref={root} {...listeners(model, host)}>
+    <div className="pai-JobEditor" ref={root} tabIndex={-1} {...listeners(model, host)}>
       <Head model={model} save={save}>
         {isNarrow && <Tabs side={side} id={id} show={setSide} />}
       </Head>
