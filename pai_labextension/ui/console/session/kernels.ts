@@ -13,6 +13,12 @@ const MOST = 60_000;
 const WARNING = 300;
 const WARNING_PART = 0.25;
 
+/** What starts kernels as jobs, as their specifications name it. */
+const PROVISIONER = 'pai-provisioner';
+/** How often the server is asked about its memory, and ms before each further time: a page may lose its connection with the kernel. */
+const TRIES = 5;
+const AGAIN = 2_000;
+
 export class KernelsModel implements IDisposable {
   constructor(private readonly client: Client) {
     this.poll = new Poll(() => this.ask(), { interval: SOON, max: MOST });
@@ -103,17 +109,11 @@ export function shownOf(state: IKernelState, read: number, trans: ITranslation):
   return undefined;
 }
 
-const PROVISIONER = 'pai-provisioner';
-
 /** Return whether a kernel of this kind is a job of the scheduler. */
 export function isJobKernel(spec: { readonly metadata?: Readonly<Record<string, unknown>> } | undefined): boolean {
   const described = spec?.metadata?.kernel_provisioner as { provisioner_name?: unknown } | undefined;
   return described?.provisioner_name === PROVISIONER;
 }
-
-/** How often the server is asked, and ms before each further time: a page may lose its connection with the kernel. */
-const TRIES = 5;
-const AGAIN = 2_000;
 
 /** Return what is known of the memory where it has cost a kernel; else `null`. */
 export async function lostMemory(ask: () => Promise<MemoryInfo>, again = AGAIN): Promise<MemoryInfo | null> {
