@@ -27,7 +27,14 @@ PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension")
 #: What a person or a notebook server uses; it works without any extra.
 INSTALLED_BY_ALL = ("pai_scheduler.client", "pai_labextension")
 #: What only JupyterHub and a service of it load.
-OF_THE_HUB = ("pai_spawner", "pai_scheduler.api.hub_auth", "pai_labextension.singleuser")
+OF_THE_HUB = (
+    "pai_spawner",
+    "pai_scheduler.api.hub_auth",
+    "pai_labextension.singleuser",
+    "pai_labextension.console",
+)
+#: The service that a Hub starts beside it.
+CONSOLE = ("pai_labextension.console.program", "pai_labextension.console.__main__")
 #: What a Hub starts in an image that has JupyterHub; it says so and ends where that is missing.
 SINGLEUSER = "pai_labextension.singleuser"
 #: What serves a web program inside a notebook server: loaded when a server is told of one, which says so and
@@ -121,8 +128,8 @@ def not_among(modules: Iterable[str], allowed: set[NormalizedName]) -> list[str]
 
 
 def test_what_a_person_installs_needs_no_extra() -> None:
-    assert not_covered(reachable(INSTALLED_BY_ALL) - {SERVING, SINGLEUSER}) == []
-    assert not_covered([SINGLEUSER], "hub") == []
+    assert not_covered(reachable(INSTALLED_BY_ALL) - {SERVING, SINGLEUSER, *CONSOLE}) == []
+    assert not_covered([SINGLEUSER, *CONSOLE], "hub") == []
     assert not_covered([SERVING], "services") == []
 
 
@@ -214,7 +221,8 @@ def _in(light: Path, program: str, *arguments: str) -> subprocess.CompletedProce
 def test_the_wheel_alone_loads_every_module_of_the_client_and_of_the_extension(light: Path) -> None:
     done = _in(light, "python", "-c", LOAD_ALL, *INSTALLED_BY_ALL)
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == [f"{SERVING} needs jupyter_server_proxy"]
+    of_a_hub = [f"{module} needs jupyterhub" for module in sorted(CONSOLE)]
+    assert json.loads(done.stdout) == [*of_a_hub, f"{SERVING} needs jupyter_server_proxy"]
 
 
 def test_a_server_that_is_to_serve_a_program_says_which_extra_it_lacks(light: Path, tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ class ConsoleHandler(HubOAuthenticated, PersonHandler):  # type: ignore[misc]  #
     def nobody(self) -> None:
         """Refuse who has not said who they are."""
         self.set_status(HTTPStatus.FORBIDDEN)
+        # (as in `write_error`: the body was not read)
+        self.set_header("Connection", "close")
         message = msg("Your login has expired. Load this page again to log in.").in_locale(self.locale_asked)
         self.finish({"code": "LoginExpired", "message": message})
 
@@ -91,7 +93,7 @@ class ConsoleHandler(HubOAuthenticated, PersonHandler):  # type: ignore[misc]  #
         self.set_header("Content-Security-Policy", _POLICY)
 
 
-class ApiHandler(Forwarding, ConsoleHandler):
+class ConsoleApiHandler(Forwarding, ConsoleHandler):
     """Forwards one request to the scheduler's API, in the name of whoever asks."""
 
     def initialize(self, upstream: Upstream) -> None:
@@ -99,7 +101,7 @@ class ApiHandler(Forwarding, ConsoleHandler):
         self._upstream = upstream
 
 
-class StorageHandler(StorageForwarding, ApiHandler):
+class ConsoleStorageHandler(StorageForwarding, ConsoleApiHandler):
     """Forwards one request to the storage, in the name of whoever asks."""
 
 
@@ -122,7 +124,7 @@ _PACKED = {"br": ".br", "gzip": ".gz"}
 _HASH = re.compile(r"\.[0-9a-f]{8,}\.")
 
 
-class PageHandler(ConsoleHandler):
+class ConsolePageHandler(ConsoleHandler):
     """Answers the page."""
 
     def initialize(self, prefix: str, hub_prefix: str, files: dict[str, str]) -> None:
@@ -161,7 +163,7 @@ class PageHandler(ConsoleHandler):
         )
 
 
-class FileHandler(StaticFileHandler):
+class ConsoleFileHandler(StaticFileHandler):
     """Answers the files of the page: packed where the browser takes that, and kept by it if it may."""
 
     async def get(self, path: str, include_body: bool = True) -> None:
@@ -199,11 +201,15 @@ def make_app(prefix: str, hub_prefix: str, upstream: Upstream, static: Path) -> 
     files = json.loads((static / "files.json").read_text(encoding="utf-8"))
     return Application(
         [
-            (prefix + "api/v1/(.*)", ApiHandler, {"upstream": upstream}),
-            (prefix + "webhdfs/v1/(.*)", StorageHandler, {"upstream": upstream}),
-            (prefix + "static/(.*)", FileHandler, {"path": str(static)}),
+            (prefix + "api/v1/(.*)", ConsoleApiHandler, {"upstream": upstream}),
+            (prefix + "webhdfs/v1/(.*)", ConsoleStorageHandler, {"upstream": upstream}),
+            (prefix + "static/(.*)", ConsoleFileHandler, {"path": str(static)}),
             (prefix + "oauth_callback", HubOAuthCallbackHandler),
-            (prefix + "(.*)", PageHandler, {"prefix": prefix, "hub_prefix": hub_prefix, "files": files}),
+            (
+                prefix + "(.*)",
+                ConsolePageHandler,
+                {"prefix": prefix, "hub_prefix": hub_prefix, "files": files},
+            ),
         ],
         cookie_secret=secrets.token_bytes(32),
     )

@@ -42,6 +42,7 @@ def test_a_wheel_carries_all_that_jupyterlab_needs(tmp_path):
     assert "data/etc/jupyter/labconfig/default_setting_overrides.d/pai_labextension.json" in data
     assert "pai_labextension/locale/zh_CN/LC_MESSAGES/pai_labextension.json" in names
     assert "pai_labextension/locale/zh_CN.po" in names
+    assert "pai_labextension/console/static/files.json" in names
     assert {"pai_scheduler/testing/engine.py", "pai_scheduler/testing/storage.py"} <= set(names)
     assert not [
         name for name in names if name.startswith(("pai_labextension/ui", "pai_labextension/labextension"))
@@ -64,6 +65,7 @@ def test_an_sdist_carries_the_front_end_built_and_as_source(tmp_path):
     assert {
         "hatch_build.py",
         "pai_labextension/labextension/package.json",
+        "pai_labextension/console/static/files.json",
         "pai_labextension/ui/package-lock.json",
         "pai_labextension/ui/lab/index.ts",
         "jupyter-config/jupyter_server_config.d/pai_labextension.json",

@@ -51,8 +51,9 @@ def is_there(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-def started(folder: Path, count: int) -> list[int]:
+def started(folder: Path, count: int, run: subprocess.Popen[str]) -> list[int]:
     while len(found := list(folder.glob("*.pid"))) < count:
+        assert run.poll() is None, run.communicate()[0]
         time.sleep(0.05)
     return [int(path.stem) for path in found]
 
@@ -75,7 +76,7 @@ def test_interrupted_tests_leave_no_process(
         stderr=subprocess.STDOUT,
         text=True,
     )
-    pids = started(tmp_path, count)
+    pids = started(tmp_path, count, run)
     run.send_signal(number)
     said, _ = run.communicate()
     assert run.returncode == pytest.ExitCode.INTERRUPTED, said
