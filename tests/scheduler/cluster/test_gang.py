@@ -48,13 +48,9 @@ def test_only_a_job_that_asks_for_it_has_the_tasks_of_each_role_spread() -> None
 
 
 def test_two_tasks_that_are_to_be_spread_are_kept_apart_and_one_alone_is_not() -> None:
-    apart = {"extras": {"placement": "spread"}}
-    pair, alone = make_spec(make_role("worker", 2), **apart), make_spec(make_role("worker", 1), **apart)
+    extras = {"placement": "spread"}
+    pair = make_spec(make_role("worker", 2), extras=extras)
+    alone = make_spec(make_role("worker", 1), extras=extras)
     assert [demand.spread for demand in gang_of(pair)] == ["worker", "worker"]
-    assert (
-        role_demand(pair, pair.role("worker")).spread,
-        role_demand(alone, alone.role("worker")).spread,
-    ) == (
-        "worker",
-        "",
-    )
+    assert role_demand(pair, pair.role("worker")).spread == "worker"
+    assert role_demand(alone, alone.role("worker")).spread == ""
