@@ -38,7 +38,7 @@ _PARTS = (
     (".webapp.serving", "service"),
     (".session.handlers", "session"),
 )
-#: Names of the page's options that `ui/src/index.ts` reads.
+#: Names of the page's options that `ui/lab` reads.
 OWN_JOB_OPTION, STORAGE_OPTION = "paiJobName", "paiStorageUri"
 OWN_LIMITS_OPTION, SESSIONS_OPTION = "paiLimits", "paiSessions"
 #: What this server may use, by the names that the front end reads.

@@ -1,6 +1,6 @@
 """Times in the markup of widgets: the browser writes them as its own clock shows them.
 
-The kernel may run in another zone than the person. JupyterLab's side of this extension (`ui/src/times.tsx`)
+The kernel may run in another zone than the person. JupyterLab's side of this extension (`ui/lab/times.ts`)
 writes the elements below anew; where it is missing, they say the kernel's time, with its zone.
 """
 

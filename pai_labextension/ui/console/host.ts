@@ -104,6 +104,22 @@ export function useShown(): boolean {
   return React.useContext(ShownContext);
 }
 
+/** Return the headers and the body with which a question is sent. */
+export function carried(
+  { body }: Pick<IQuestion, 'body'>,
+  language: string
+): { headers: Record<string, string>; body: Blob | string | null } {
+  const headers: Record<string, string> = { 'Accept-Language': language };
+  if (body === undefined) {
+    return { headers, body: null };
+  }
+  if (body instanceof Blob) {
+    return { headers: { ...headers, 'Content-Type': 'application/octet-stream' }, body };
+  }
+  headers['Content-Type'] = 'application/json';
+  return { headers, body: typeof body === 'string' ? body : JSON.stringify(body) };
+}
+
 /** Return a path and a query as they stand in an address, without a slash before. */
 export function addressOf(path: readonly string[], query: Query = {}): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined);

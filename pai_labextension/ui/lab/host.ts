@@ -12,7 +12,7 @@ import { ApiError, UNREACHABLE } from '../console/data/errors';
 import { IJobsModel } from '../console/data/jobs';
 import { NO_BODY, Speaking } from '../console/data/speaking';
 import { tellAnswered } from '../console/data/store';
-import { addressOf, IHost, IQuestion, ITranslation, ITransport, Place, Query } from '../console/host';
+import { addressOf, carried, IHost, IQuestion, ITranslation, ITransport, Place, Query } from '../console/host';
 import { Banner } from './banner';
 
 /** Where our routes are, below the notebook server's address. */
@@ -101,20 +101,13 @@ export class LabTransport implements ITransport {
   }
 
   async request(question: IQuestion): Promise<Response> {
-    const { method, path, query, body, onUpload } = question;
+    const { method, path, query, onUpload } = question;
     const url = this.href(path, query);
-    const headers: Record<string, string> = { 'Accept-Language': this.language };
-    if (body instanceof Blob) {
-      headers['Content-Type'] = 'application/octet-stream';
-    } else if (body !== undefined) {
-      headers['Content-Type'] = 'application/json';
-    }
-    const sent =
-      body === undefined ? null : body instanceof Blob || typeof body === 'string' ? body : JSON.stringify(body);
+    const { headers, body } = carried(question, this.language);
     const send = (signal: AbortSignal | undefined) =>
       onUpload
-        ? this.upload(method, url, headers, sent, onUpload, signal ?? null)
-        : ServerConnection.makeRequest(url, { method, headers, body: sent, signal: signal ?? null }, this.settings);
+        ? this.upload(method, url, headers, body, onUpload, signal ?? null)
+        : ServerConnection.makeRequest(url, { method, headers, body, signal: signal ?? null }, this.settings);
     return this.speaking.ask(question, send).catch((error: Error) => {
       throw error.name === 'AbortError' ? error : new ApiError(0, UNREACHABLE, error.message);
     });

@@ -3,7 +3,7 @@
 import { Client } from '../console/data/client';
 import { ApiError, json, UNREACHABLE } from '../console/data/errors';
 import { Signal, tellAnswered } from '../console/data/store';
-import { addressOf, IHost, INavigator, IQuestion, ITranslation, ITransport, Query } from '../console/host';
+import { addressOf, carried, IHost, INavigator, IQuestion, ITranslation, ITransport, Query } from '../console/host';
 
 /** What the server has written into the page. */
 export interface IPageFacts {
@@ -31,17 +31,13 @@ export class WebTransport implements ITransport {
   /** Tells that the login has ended, or is there again. */
   readonly loggedOut = new Signal<boolean>();
 
-  async request({ method, path, query, body, signal }: IQuestion): Promise<Response> {
-    const headers: Record<string, string> = { 'Accept-Language': this.facts.language, 'X-XSRFToken': xsrf() };
-    if (body instanceof Blob) {
-      headers['Content-Type'] = 'application/octet-stream';
-    } else if (body !== undefined) {
-      headers['Content-Type'] = 'application/json';
-    }
-    const sent = body === undefined || body instanceof Blob || typeof body === 'string' ? body : JSON.stringify(body);
+  async request(question: IQuestion): Promise<Response> {
+    const { method, path, query, signal } = question;
+    const { headers, body } = carried(question, this.facts.language);
+    headers['X-XSRFToken'] = xsrf();
     let answer: Response;
     try {
-      answer = await fetch(this.href(path, query), { method, headers, body: sent ?? null, signal: signal ?? null });
+      answer = await fetch(this.href(path, query), { method, headers, body, signal: signal ?? null });
     } catch (error) {
       if (signal?.aborted) {
         throw error;

@@ -148,7 +148,8 @@ export class Poll implements IDisposable {
       // what is under way may not know yet of what has made somebody ask again
       this.next ??= this.asking.then(() => {
         this.next = null;
-        return this.refresh();
+        // (it may have been stopped meanwhile)
+        return this.isStarted ? this.refresh() : undefined;
       });
       return this.next;
     }

@@ -6,7 +6,7 @@ import * as React from 'react';
 import { JobPorts, JobPortsView } from '../access/ports';
 import { IJob } from '../data/client';
 import { IJobsModel, isOpen, key } from '../data/jobs';
-import { useModel } from '../data/store';
+import { IShownModel, Signal, useModel } from '../data/store';
 import { stateLabel } from '../data/words';
 import { ITranslation, useHost } from '../host';
 import { IconButton } from '../kit/button';
@@ -46,6 +46,9 @@ function likeness(job: IJob, { reason, ports }: ISaid): string {
 /** Rows that are drawn beyond what is in view. */
 const BEYOND = 6;
 
+/** What stands for the ports where nobody can open them. */
+const UNASKED: IShownModel = { changed: new Signal(), setShown: () => undefined };
+
 interface IJobListProps {
   model: IJobsModel;
   /** Those that are listed, in order. */
@@ -79,8 +82,8 @@ function next(pressed: string, current: number, last: number, page: number): num
 
 export function JobList(props: IJobListProps): React.ReactElement {
   const { model, jobs, selection, onSelect, ports, onMenu } = props;
-  const { trans, places } = useHost();
-  useModel(ports);
+  const { trans, places, facts } = useHost();
+  useModel(facts.hasPorts ? ports : UNASKED);
   const list = React.useRef<HTMLDivElement>(null);
   const [currentKey, setCurrentKey] = React.useState<string | null>(null);
   const found = React.useMemo(() => jobs.findIndex(job => key(job) === currentKey), [jobs, currentKey]);
@@ -287,7 +290,7 @@ function JobRow(props: IRowProps): React.ReactElement {
           {stateLabel(job, trans)}
         </span>
         <span className="pai-JobRow-facts">
-          {facts(job, trans).map(fact => (
+          {factsOf(job, trans).map(fact => (
             <span key={fact}>{fact}</span>
           ))}
           <LocalTime time={new Date(job.createdTime)} language={language} form="minutes" />
@@ -320,7 +323,7 @@ function JobRow(props: IRowProps): React.ReactElement {
 }
 
 /** Return what is said of a job besides its state. */
-function facts(job: IJob, trans: ITranslation): string[] {
+function factsOf(job: IJob, trans: ITranslation): string[] {
   const found = [];
   if (job.totalGpuNumber > 0) {
     found.push(trans._n('%1 GPU', '%1 GPUs', job.totalGpuNumber));

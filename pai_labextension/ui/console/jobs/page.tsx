@@ -30,7 +30,7 @@ interface IJobsPageProps {
 
 export function JobsPage(props: IJobsPageProps): React.ReactElement {
   const { model, schedules } = props;
-  const { trans } = useHost();
+  const { trans, places } = useHost();
   useModel(model);
   const { jobs } = model;
   return (
@@ -40,7 +40,11 @@ export function JobsPage(props: IJobsPageProps): React.ReactElement {
       {jobs === null ? (
         !model.error && <p role="status">{trans.__('Asking for your jobs …')}</p>
       ) : jobs.length === 0 ? (
-        <p role="status">{trans.__('You have no jobs yet. “New PAI job” opens a form to submit one.')}</p>
+        <p role="status">
+          {places.has('submit')
+            ? trans.__('You have no jobs yet. “New PAI job” opens a form to submit one.')
+            : trans.__('You have no jobs yet. Start a server, and submit one from JupyterLab.')}
+        </p>
       ) : (
         <FoundJobs {...props} jobs={jobs} />
       )}

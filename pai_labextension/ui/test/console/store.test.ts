@@ -114,6 +114,26 @@ describe('a poll', () => {
     slow.dispose();
   });
 
+  it('asks no more once it was stopped, whoever wanted to know while a question was under way', async () => {
+    let answer = () => undefined as void;
+    make();
+    const slow = new Poll(
+      () => {
+        asked += 1;
+        return new Promise<void>(resolve => (answer = resolve));
+      },
+      { interval: 1_000, max: 1_000 }
+    );
+    slow.start();
+    const wanted = slow.refresh();
+    slow.stop();
+    answer();
+    await wanted;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(asked).toBe(1);
+    slow.dispose();
+  });
+
   it.each([
     ['the server answers', tellAnswered],
     ['the network is back', () => window.dispatchEvent(new Event('online'))],
