@@ -40,7 +40,7 @@ export interface ITransport {
 
 /** Something that can be looked at. */
 export type Place =
-  | { readonly page: 'jobs' | 'queue' | 'cluster' }
+  | { readonly page: 'jobs' | 'queue' | 'cluster' | 'schedules' | 'servers' | 'admin' }
   /** The page of a job, on one of its tabs. */
   | { readonly page: 'job'; readonly job: IJobName; readonly tab?: string }
   /** The job editor: empty, or with a copy of a job. */

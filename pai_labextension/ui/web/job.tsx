@@ -2,16 +2,16 @@
 
 import * as React from 'react';
 
-import { IJobName } from '../console/data/client';
 import { JobModel } from '../console/data/job';
-import { IJobsModel } from '../console/data/jobs';
-import { useHost } from '../console/host';
+import { Place, useHost } from '../console/host';
 import { LogModel } from '../console/job/log/model';
 import { JobPage, Tab, TABS } from '../console/job/page';
+import type { IPageProps } from './pages';
 
 /** Shows a job; another one is another element, by its key. */
-export default function JobPlace(props: { job: IJobName; tab: string; jobs: IJobsModel }): React.ReactElement {
-  const { job, tab, jobs } = props;
+export default function JobPlace(props: IPageProps<Extract<Place, { page: 'job' }>>): React.ReactElement {
+  const { job, tab } = props.place;
+  const { jobs } = props.models;
   const { client, places } = useHost();
   const [{ model, log }] = React.useState(() => {
     const model = new JobModel(client, job);

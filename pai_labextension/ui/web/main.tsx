@@ -4,6 +4,7 @@ import * as React from 'react';
 import { createRoot } from 'react-dom/client';
 
 import { Catalog, IPageFacts, translation, webHost, WebTransport } from './host';
+import { pages } from './pages';
 import { Router } from './router';
 import { Shell } from './shell';
 
@@ -13,7 +14,7 @@ async function start(): Promise<void> {
     ? ((await (await fetch(`${facts.prefix}static/${facts.translation}`)).json()) as Catalog)
     : {};
   const trans = translation(catalog);
-  const router = new Router(facts.prefix);
+  const router = new Router(facts.prefix, Object.keys(pages));
   const transport = new WebTransport(facts, trans);
   const page = document.createElement('div');
   page.className = 'pai-Web';

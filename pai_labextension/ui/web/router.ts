@@ -3,13 +3,16 @@
 import { Signal } from '../console/data/store';
 import { addressOf, INavigator, Place } from '../console/host';
 
-/** The pages that are here. */
-const PAGES: readonly Place['page'][] = ['jobs', 'queue', 'cluster', 'job'];
-
 /** Knows where the person is, and leads elsewhere. */
 export class Router implements INavigator {
-  /** @param prefix - the path below which the pages are, with a slash at both ends */
-  constructor(private readonly prefix: string) {
+  /**
+   * @param prefix - the path below which the pages are, with a slash at both ends
+   * @param pages - those that are here
+   */
+  constructor(
+    private readonly prefix: string,
+    private readonly pages: readonly string[]
+  ) {
     window.addEventListener('popstate', () => this.changed.emit());
   }
 
@@ -22,12 +25,11 @@ export class Router implements INavigator {
   }
 
   has(page: Place['page']): boolean {
-    return PAGES.includes(page);
+    return this.pages.includes(page);
   }
 
   href(place: Place): string | null {
-    const path = pathOf(place);
-    return path === null ? null : this.prefix + path;
+    return this.has(place.page) ? this.prefix + pathOf(place) : null;
   }
 
   open(place: Place): void {
@@ -39,29 +41,58 @@ export class Router implements INavigator {
   }
 }
 
+/** The pages whose address is their name alone. */
+const PLAIN = ['jobs', 'queue', 'cluster', 'schedules', 'servers', 'admin'] as const;
+
 /** Return the place of an address below the prefix; `null`: there is none. */
 export function placeOf(address: string): Place | null {
-  const [path = '', query = ''] = address.split('?');
-  const [page = '', ...names] = path.split('/').filter(part => part !== '');
-  if (page === 'jobs' && names.length === 2) {
-    const [username, name] = names.map(decoded) as [string, string];
-    const tab = new URLSearchParams(query).get('tab');
-    return { page: 'job', job: { username, name }, ...(tab === null ? {} : { tab }) };
+  const at = new URL(address, 'http://here/');
+  const [page = '', ...names] = at.pathname.split('/').filter(part => part !== '');
+  const given = (name: string) => at.searchParams.get(name);
+  const [username, name] = names.map(decoded);
+  if (username !== undefined && name !== undefined && names.length === 2) {
+    const job = { username, name };
+    if (page === 'jobs') {
+      const tab = given('tab');
+      return { page: 'job', job, ...(tab === null ? {} : { tab }) };
+    }
+    if (page === 'terminal' || page === 'connect') {
+      const task = given('task');
+      return { page, job, ...(task === null ? {} : { task }) };
+    }
+    return null;
   }
-  return names.length === 0 && (page === 'jobs' || page === 'queue' || page === 'cluster') ? { page } : null;
+  if (names.length > 0) {
+    return null;
+  }
+  switch (page) {
+    case 'submit': {
+      const [of = '', called = ''] = (given('from') ?? '').split('/');
+      return { page, ...(called === '' ? {} : { from: { username: of, name: called } }) };
+    }
+    case 'storage':
+      return { page, path: given('path') ?? '' };
+    default: {
+      const plain = PLAIN.find(one => one === page);
+      return plain ? { page: plain } : null;
+    }
+  }
 }
 
-/** Return the address of a place below the prefix; `null`: it has none. */
-export function pathOf(place: Place): string | null {
+/** Return the address of a place below the prefix. */
+export function pathOf(place: Place): string {
   switch (place.page) {
-    case 'jobs':
-    case 'queue':
-    case 'cluster':
-      return place.page;
     case 'job':
       return addressOf(['jobs', place.job.username, place.job.name], { tab: place.tab });
+    case 'terminal':
+    case 'connect':
+      return addressOf([place.page, place.job.username, place.job.name], { task: place.task });
+    case 'submit':
+      return addressOf(['submit'], { from: place.from && `${place.from.username}/${place.from.name}` });
+    case 'storage':
+      return addressOf(['storage'], { path: place.path || undefined });
     default:
-      return null;
+      return place.page;
   }
 }
 

@@ -2,39 +2,17 @@
 
 import * as React from 'react';
 
-import { JobPorts } from '../console/access/ports';
-import { ClusterPage } from '../console/cluster/page';
-import { ClusterModel } from '../console/data/cluster';
-import { JobsModel, key } from '../console/data/jobs';
 import { useSignal } from '../console/data/store';
 import { HostProvider, IHost, Place } from '../console/host';
-import { JobsPage } from '../console/jobs/page';
-import { QueueModel, QueuePage } from '../console/jobs/queue';
-import { SchedulesModel } from '../console/jobs/schedules';
 import { IPageFacts, WebTransport } from './host';
+import { keyOf, PageOf, titleOf, useModels } from './pages';
 import { Router } from './router';
-
-const JobPlace = React.lazy(() => import('./job'));
 
 interface IShellProps {
   host: IHost;
   transport: WebTransport;
   router: Router;
   facts: IPageFacts;
-}
-
-/** What is known, and stays known when another page is shown. */
-function useModels({ client }: IHost) {
-  return React.useState(() => {
-    const jobs = new JobsModel(client);
-    return {
-      jobs,
-      ports: new JobPorts(jobs, client),
-      queue: new QueueModel(client),
-      cluster: new ClusterModel(client),
-      schedules: new SchedulesModel(client)
-    };
-  })[0];
 }
 
 export function Shell({ host, transport, router, facts }: IShellProps): React.ReactElement {
@@ -44,7 +22,7 @@ export function Shell({ host, transport, router, facts }: IShellProps): React.Re
   const models = useModels(host);
   const { trans } = host;
   const { place } = router;
-  const title = titleOf(place, host);
+  const title = titleOf(place, trans);
   React.useEffect(() => {
     document.title = `${title} · PAI`;
   }, [title]);
@@ -57,51 +35,26 @@ export function Shell({ host, transport, router, facts }: IShellProps): React.Re
         </p>
       )}
       <main className="pai-Web-main" aria-label={title}>
-        {place.page === 'queue' ? (
-          <QueuePage queue={models.queue} />
-        ) : place.page === 'cluster' ? (
-          <ClusterPage cluster={models.cluster} />
-        ) : place.page === 'job' ? (
-          <React.Suspense fallback={<p role="status">{trans.__('Asking for the job …')}</p>}>
-            <JobPlace key={key(place.job)} job={place.job} tab={place.tab ?? ''} jobs={models.jobs} />
-          </React.Suspense>
-        ) : (
-          <JobsPage model={models.jobs} ports={models.ports} schedules={models.schedules} />
-        )}
+        <React.Suspense fallback={<p role="status">{trans.__('One moment …')}</p>}>
+          <PageOf key={keyOf(place)} {...{ place, models }} />
+        </React.Suspense>
       </main>
     </HostProvider>
   );
-}
-
-function titleOf(place: Place, { trans }: IHost): string {
-  switch (place.page) {
-    case 'queue':
-      return trans.__('Queue');
-    case 'cluster':
-      return trans.__('Cluster');
-    case 'job':
-      return place.job.name;
-    default:
-      return trans.__('My jobs');
-  }
 }
 
 /** The ways to the pages, to those of the Hub, and out. */
 function Bar(props: { host: IHost; router: Router; facts: IPageFacts; place: Place }): React.ReactElement {
   const { host, router, facts, place } = props;
   const { trans } = host;
-  const pages: [Place, string][] = [
-    [{ page: 'jobs' }, trans.__('My jobs')],
-    [{ page: 'queue' }, trans.__('Queue')],
-    [{ page: 'cluster' }, trans.__('Cluster')]
-  ];
+  const shown: Place[] = [{ page: 'jobs' }, { page: 'queue' }, { page: 'cluster' }];
   return (
     <header className="pai-WebBar">
       <a className="pai-WebBar-mark" href={facts.prefix}>
         PAI
       </a>
       <nav aria-label={trans.__('Pages')}>
-        {pages.map(([to, label]) => (
+        {shown.map(to => (
           <a
             key={to.page}
             href={router.href(to)!}
@@ -114,7 +67,7 @@ function Bar(props: { host: IHost; router: Router; facts: IPageFacts; place: Pla
               }
             }}
           >
-            {label}
+            {titleOf(to, trans)}
           </a>
         ))}
         <a href={`${facts.hub}home`}>{trans.__('Servers')}</a>

@@ -1,0 +1,75 @@
+// The pages that are here: what each shows, and what it is called.
+
+import * as React from 'react';
+
+import { JobPorts } from '../console/access/ports';
+import { ClusterPage } from '../console/cluster/page';
+import { ClusterModel } from '../console/data/cluster';
+import { JobsModel, key } from '../console/data/jobs';
+import { IHost, ITranslation, Place } from '../console/host';
+import { JobsPage } from '../console/jobs/page';
+import { QueueModel, QueuePage } from '../console/jobs/queue';
+import { SchedulesModel } from '../console/jobs/schedules';
+
+/** What is known, and stays known when another page is shown. */
+export interface IModels {
+  readonly jobs: JobsModel;
+  readonly ports: JobPorts;
+  readonly queue: QueueModel;
+  readonly cluster: ClusterModel;
+  readonly schedules: SchedulesModel;
+}
+
+/** What a page is given. */
+export interface IPageProps<P extends Place = Place> {
+  readonly place: P;
+  readonly models: IModels;
+}
+
+/** Return what is known, the same as long as the page is loaded. */
+export function useModels({ client }: IHost): IModels {
+  return React.useState(() => {
+    const jobs = new JobsModel(client);
+    return {
+      jobs,
+      ports: new JobPorts(jobs, client),
+      queue: new QueueModel(client),
+      cluster: new ClusterModel(client),
+      schedules: new SchedulesModel(client)
+    };
+  })[0];
+}
+
+/** The pages by what a place calls them; what is not looked at first is loaded when it is. */
+export const pages: Partial<Record<Place['page'], React.ComponentType<IPageProps<never>>>> = {
+  jobs: ({ models }: IPageProps) => <JobsPage model={models.jobs} ports={models.ports} schedules={models.schedules} />,
+  queue: ({ models }: IPageProps) => <QueuePage queue={models.queue} />,
+  cluster: ({ models }: IPageProps) => <ClusterPage cluster={models.cluster} />,
+  job: React.lazy(() => import('./job'))
+};
+
+/** Shows a place. */
+export function PageOf(props: IPageProps): React.ReactElement {
+  // (each page is given its own kind of place)
+  const Page = (pages[props.place.page] ?? pages.jobs) as React.ComponentType<IPageProps>;
+  return <Page {...props} />;
+}
+
+/** Return what tells a place from another of the same page: where it changes, the page begins anew. */
+export function keyOf(place: Place): string {
+  return 'job' in place ? `${place.page} ${key(place.job)}` : place.page;
+}
+
+/** Return what a place is called, in the bar and in the browser's tab. */
+export function titleOf(place: Place, trans: ITranslation): string {
+  switch (place.page) {
+    case 'queue':
+      return trans.__('Queue');
+    case 'cluster':
+      return trans.__('Cluster');
+    case 'job':
+      return place.job.name;
+    default:
+      return trans.__('My jobs');
+  }
+}
