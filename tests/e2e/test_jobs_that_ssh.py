@@ -142,8 +142,12 @@ async def test_tasks_reach_each_other_at_once_and_find_the_environment_of_the_ot
     alice: Client, debian_image: str, job: MakeJob
 ) -> None:
     ask = 'echo "$(hostname) as task $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX of $PAI_USER_NAME: $GREETING"'
-    # the first command of each, whichever is there first; who is asked later is still there
-    meet = "ssh worker-{0} '{1}; touch /tmp/asked' && until [ -e /tmp/asked ]; do sleep 0.1; done"
+    # the first command of each, whichever is there first; who is asked later is still there. (That the other
+    # may leave is said in a connection of its own, as the other ends at once and takes that one along.)
+    meet = (
+        "ssh worker-{0} '{1}' && { ssh worker-{0} touch /tmp/asked 2>/dev/null; "
+        "until [ -e /tmp/asked ]; do sleep 0.1; done; }"
+    )
     config = job(
         "meet", debian_image, meet.format(1, ask), meet.format(0, ask), jobEnvs={"GREETING": "it is 你好"}
     )
