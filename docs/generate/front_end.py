@@ -72,7 +72,15 @@ _PARTS: Mapping[str, Collection[str]] = {
     "JobStatus": (
         *("username", "virtualCluster", "state", "subState", "createdTime", "completedTime"),
         *("appLaunchedTime", "appExitCode", "appExitSpec", "appExitDiagnostics", "appExitMessages"),
-        *("waitingReason", "priority", "queuePlace", "startsWithin", "latestEndTime", "endingUntil"),
+        *(
+            "waitingReason",
+            "neverFits",
+            "priority",
+            "queuePlace",
+            "startsWithin",
+            "latestEndTime",
+            "endingUntil",
+        ),
         *("dependencies", "dependents", "dependentCount"),
     ),
     "RemoteException": ("exception", "message"),

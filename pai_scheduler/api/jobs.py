@@ -196,6 +196,7 @@ class JobHandler(_SubmitHandler):
             queues.starts_within(job),
             self.service.jobs.latest_end(job),
             await self.service.dependencies.links(job),
+            queues.never_fits(job),
         )
         self.answer(self.presenter.detail(job, outlook))
 

@@ -38,6 +38,7 @@ class Outlook:
     starts_within: int | None = None
     latest_end: int | None = None
     links: JobLinks = field(default_factory=JobLinks)
+    never_fits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,12 @@ class Presenter:
         return found
 
     def queue_entry(
-        self, queued: QueuedJob, principal: Principal, reason: Message | None, starts_within: int | None
+        self,
+        queued: QueuedJob,
+        principal: Principal,
+        reason: Message | None,
+        never_fits: bool,
+        starts_within: int | None,
     ) -> models.QueueEntry:
         """Return a waiting job; which one it is, is told to its owner and to admins only."""
         job = queued.job
@@ -228,6 +234,7 @@ class Presenter:
             "totalTaskNumber": job.spec.total_tasks,
             "createdTime": job.created,
             "waitingReason": self._words(reason) or None,
+            "neverFits": never_fits,
             "startsWithin": starts_within,
             "overtaken": queued.overtaken,
             "reserved": queued.reserved,
@@ -278,6 +285,7 @@ class Presenter:
             "appExitTriggerTaskIndex": index,
             "appExitType": spec["type"] if spec else "",
             "waitingReason": self._words(outlook.waiting_reason),
+            "neverFits": outlook.never_fits,
             "priority": _priority(job),
             "queuePlace": outlook.queue_position,
             "startsWithin": outlook.starts_within,

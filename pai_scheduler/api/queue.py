@@ -136,13 +136,16 @@ class QueueHandler(ListHandler):
         return b"[" + b",".join(entries) + b"]"
 
     async def _present(self, queued: QueuedJob) -> tuple[KeyedJob, QueueEntry]:
-        reason, starts_within = None, None
+        reason, never_fits, starts_within = None, False, None
         if self._unexplained and queued.job.user == self.principal.name:
             self._unexplained -= 1
             reason = self.service.queues.waiting_reason(self.principal, queued.job)
+            never_fits = self.service.queues.never_fits(queued.job)
             starts_within = self.service.queues.starts_within(queued.job)
             await asyncio.sleep(0)
-        return queued.keyed, self.presenter.queue_entry(queued, self.principal, reason, starts_within)
+        return queued.keyed, self.presenter.queue_entry(
+            queued, self.principal, reason, never_fits, starts_within
+        )
 
 
 class JobQueueHandler(ApiHandler):

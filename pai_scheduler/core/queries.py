@@ -364,6 +364,11 @@ def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
     return msg("{reason} The last attempt failed: {failure}", reason=reason, failure=job.last_failure)
 
 
+def never_fits_now(core: Core, job: Job) -> bool:
+    """Return whether a job waits that could not start on the nodes that are ready if nothing ran there."""
+    return job.id in core.queue and obstacle(core.state, job.id).fits is Fits.NEVER
+
+
 def _waits_for(core: Core, job: Job, now: int) -> Message:
     if job.sub_state is SubState.ENDING:
         return _ends_when(job, now)

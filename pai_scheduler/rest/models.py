@@ -263,6 +263,9 @@ class JobStatus(TypedDict):
     appExitTriggerTaskIndex: int | None
     appExitType: str
     waitingReason: Annotated[str, about("Why it waits now, or for what its end does; empty otherwise")]
+    neverFits: Annotated[
+        bool, about("Whether it waits, and could not start on the nodes that are ready if nothing ran there")
+    ]
     priority: JobPriority
     queuePlace: QueuePlace
     startsWithin: StartsWithin
@@ -484,6 +487,7 @@ class QueueEntry(TypedDict):
     totalTaskNumber: Annotated[int, Meta(ge=1)]
     createdTime: Time
     waitingReason: Annotated[str | None, about("At the first 20 of one's own jobs")]
+    neverFits: Annotated[bool, about("As in its job; false where `waitingReason` is null")]
     startsWithin: Annotated[
         Count | None,
         about("Seconds until it starts, as in its job; null: not known, or not one of one's own first 20"),

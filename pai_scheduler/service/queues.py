@@ -16,6 +16,7 @@ from pai_scheduler.core.queries import (
     QueuedJob,
     gpu_holders,
     keyed_jobs,
+    never_fits_now,
     queued_job,
     queued_jobs,
     seconds_until,
@@ -154,6 +155,10 @@ class Queues:
         """Return whether a job's virtual cluster orders those that wait by their time limits."""
         cluster = self._core.state.quota_accounting.clusters.get(job.spec.virtual_cluster)
         return cluster is not None and cluster.shorter_first > 0
+
+    def never_fits(self, job: Job) -> bool:
+        """Return whether a job waits that could not start even if nothing ran."""
+        return never_fits_now(self._core, job)
 
     def waiting_reason(self, principal: Principal, job: Job) -> Message | None:
         """Return why a job waits now, and who holds the GPUs that it asks for; None where it does not wait.

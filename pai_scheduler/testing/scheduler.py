@@ -214,6 +214,7 @@ class FakeJob:
                 "appExitTriggerTaskIndex": self.trigger[1] if self.trigger else None,
                 "appExitType": "",
                 "waitingReason": self.waiting_reason if self.state == "WAITING" else "",
+                "neverFits": False,
                 "priority": self.priority,
                 "queuePlace": self.queue_position,
                 "startsWithin": self.starts_within if self.state == "WAITING" else None,

@@ -5,7 +5,6 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import * as React from 'react';
 
-import { JobPorts } from '../console/access/ports';
 import { ClusterPage } from '../console/cluster/page';
 import { ClusterModel } from '../console/data/cluster';
 import { IJobsModel } from '../console/data/jobs';
@@ -46,8 +45,7 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
       model,
       queue: new QueueModel(client),
       cluster: new ClusterModel(client),
-      schedules: new SchedulesModel(client),
-      ports: new JobPorts(model, client)
+      schedules: new SchedulesModel(client)
     };
     let page: Page = 'jobs';
     const turnTo = (to: Page) => {
@@ -92,12 +90,11 @@ interface IModels {
   readonly queue: QueueModel;
   readonly cluster: ClusterModel;
   readonly schedules: SchedulesModel;
-  readonly ports: JobPorts;
 }
 
 /** The side bar, one of its pages in view. */
 function Sidebar(props: IModels & { page: Page; onPage: (page: Page) => void }): React.ReactElement {
-  const { model, queue, cluster, schedules, ports, page, onPage } = props;
+  const { model, queue, cluster, schedules, page, onPage } = props;
   const { trans, places } = useHost();
   const [busy, setBusy] = React.useState(false);
   const labels: Record<Page, string> = {
@@ -130,7 +127,7 @@ function Sidebar(props: IModels & { page: Page; onPage: (page: Page) => void }):
         <IconButton icon="add" label={trans.__('New PAI job')} onClick={() => places.open({ page: 'submit' })} />
         <IconButton icon="refresh" label={trans.__('Refresh')} disabled={busy} onClick={() => void refresh()} />
       </div>
-      {page === 'jobs' && <JobsPage {...{ model, schedules, ports }} />}
+      {page === 'jobs' && <JobsPage {...{ model, schedules }} />}
       {page === 'queue' && <QueuePage queue={queue} />}
       {page === 'cluster' && <ClusterPage cluster={cluster} />}
     </>

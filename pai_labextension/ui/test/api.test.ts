@@ -30,7 +30,7 @@ describe('Api', () => {
       detail({ jobStatus: jobStatus({ waitingReason: 'third in the queue' }) })
     ];
     expect(await api.jobs('a b/c', { limit: 7 })).toEqual({ jobs: [], next: null });
-    expect(await api.waitingReason(strange)).toBe('third in the queue');
+    expect(await api.waitOf(strange)).toEqual({ reason: 'third in the queue', neverFits: false });
     expect(server.requests).toEqual(['GET jobs?username=a%20b%2Fc&limit=7', 'GET user/a%20b%2Fc/jobs/x~1']);
   });
 

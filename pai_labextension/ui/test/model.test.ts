@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { Client, IJob, IJobName } from '../console/data/client';
+import { Client, IJob, IJobName, IWait } from '../console/data/client';
 import { LabTransport } from '../lab/host';
 import { JobsModel } from '../console/data/jobs';
 import { clientOf, detail, job, jobStatus, NotebookServer, trans, user } from './notebookServer';
@@ -71,10 +71,10 @@ describe('JobsModel', () => {
     const asked: string[] = [];
     const answers: (() => void)[] = [];
     class SlowApi extends Client {
-      override async waitingReason({ name }: IJobName): Promise<string> {
+      override async waitOf({ name }: IJobName): Promise<IWait> {
         asked.push(name);
         await new Promise<void>(resolve => answers.push(resolve));
-        return `why ${name} waits`;
+        return { reason: `why ${name} waits`, neverFits: false };
       }
     }
     model = new JobsModel(new SlowApi(new LabTransport(server.settings, 'en', trans), trans));

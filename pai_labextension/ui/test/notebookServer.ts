@@ -97,6 +97,7 @@ export function jobStatus(changes: Partial<JobStatus> = {}): JobStatus {
     appExitDiagnostics: '',
     appExitMessages: { container: null, runtime: null },
     waitingReason: '',
+    neverFits: false,
     priority: 50,
     queuePlace: null,
     startsWithin: null,
@@ -182,6 +183,7 @@ export function waits(changes: Partial<IQueueEntry> = {}): IQueueEntry {
     startsWithin: null,
     overtaken: 0,
     waitingReason: 'waiting for 2 × P100',
+    neverFits: false,
     reserved: false,
     ...changes
   };

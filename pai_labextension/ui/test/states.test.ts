@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
 import { INode } from '../console/data/client';
-import { machineLabel, shownState, stateLabel } from '../console/data/words';
+import { machineLabel, machineShape, shapeOf, shownState, stateLabel } from '../console/data/words';
 import { localText } from '../console/kit/time';
 import { job } from './notebookServer';
 
@@ -19,6 +19,20 @@ describe('the state of a job', () => {
     expect(stateLabel(held, trans)).toBe('Running: failed, container kept for debugging');
     expect(stateLabel(job({ state: 'WAITING', subState: 'RETRY_WAIT' }), trans)).toBe('Waiting: to be tried again');
     expect(stateLabel(job({ state: 'WAITING', subState: 'DEPENDENCY_WAIT' }), trans)).toBe('Waiting: for other jobs');
+  });
+
+  it('of one that can never start looks and reads as no other that waits', () => {
+    const waits = job({ state: 'WAITING', subState: 'QUEUED' });
+    expect([shapeOf(waits), shapeOf(waits, true)]).toEqual(['waiting', 'never']);
+    expect(stateLabel(waits, trans, true)).toBe('Cannot start');
+  });
+
+  it('has a shape of its own', () => {
+    const states = ['RUNNING', 'SUCCEEDED', 'FAILED', 'STOPPED'] as const;
+    expect(states.map(state => shapeOf(job({ state })))).toEqual(['running', 'succeeded', 'failed', 'stopped']);
+    expect(shapeOf(job({ state: 'WAITING', subState: 'STARTING' }))).toBe('starting');
+    expect(shapeOf(job({ state: 'WAITING', subState: 'RETRY_WAIT' }))).toBe('again');
+    expect(machineShape({ state: 'LOST', closed: null })).toBe('failed');
   });
 });
 

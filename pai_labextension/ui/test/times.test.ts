@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { inFull, localText } from '../console/kit/time';
+import { agoText, inFull, localText } from '../console/kit/time';
 import { watchTimes, writeLocally } from '../lab/times';
 
 const TIME = new Date(1_700_000_000_000);
@@ -20,6 +20,18 @@ describe('times', () => {
     expect(localText(TIME, 'en', 'minutes')).toMatch(/^Nov 15, 2023, 7:13\sAM$/);
     expect(inFull(TIME, 'en')).toContain('Japan');
     expect(localText(TIME, 'zh-CN', 'seconds')).toContain('07:13:20');
+  });
+
+  it('are so long ago, in the largest unit of which there is one', () => {
+    const ago = (seconds: number, language = 'en') => agoText(TIME, TIME.getTime() + 1000 * seconds, language);
+    expect([ago(-5), ago(59), ago(3599), ago(3600), ago(47 * 3600)]).toEqual([
+      '0 min. ago',
+      '0 min. ago',
+      '59 min. ago',
+      '1 hr. ago',
+      '1 day ago'
+    ]);
+    expect(ago(7200, 'zh-CN')).toBe('2小时前');
   });
 
   it('go with the person to another zone', () => {

@@ -2,7 +2,6 @@
 
 import * as React from 'react';
 
-import { JobPorts } from '../console/access/ports';
 import { ClusterPage } from '../console/cluster/page';
 import { ClusterModel } from '../console/data/cluster';
 import { JobsModel, key } from '../console/data/jobs';
@@ -14,7 +13,6 @@ import { SchedulesModel } from '../console/jobs/schedules';
 /** What is known, and stays known when another page is shown. */
 export interface IModels {
   readonly jobs: JobsModel;
-  readonly ports: JobPorts;
   readonly queue: QueueModel;
   readonly cluster: ClusterModel;
   readonly schedules: SchedulesModel;
@@ -29,10 +27,8 @@ export interface IPageProps<P extends Place = Place> {
 /** Return what is known, the same as long as the page is loaded. */
 export function useModels({ client }: IHost): IModels {
   return React.useState(() => {
-    const jobs = new JobsModel(client);
     return {
-      jobs,
-      ports: new JobPorts(jobs, client),
+      jobs: new JobsModel(client),
       queue: new QueueModel(client),
       cluster: new ClusterModel(client),
       schedules: new SchedulesModel(client)
@@ -42,7 +38,7 @@ export function useModels({ client }: IHost): IModels {
 
 /** The pages by what a place calls them; what is not looked at first is loaded when it is. */
 export const pages: Partial<Record<Place['page'], React.ComponentType<IPageProps<never>>>> = {
-  jobs: ({ models }: IPageProps) => <JobsPage model={models.jobs} ports={models.ports} schedules={models.schedules} />,
+  jobs: ({ models }: IPageProps) => <JobsPage model={models.jobs} schedules={models.schedules} />,
   queue: ({ models }: IPageProps) => <QueuePage queue={models.queue} />,
   cluster: ({ models }: IPageProps) => <ClusterPage cluster={models.cluster} />,
   job: React.lazy(() => import('./job'))

@@ -393,7 +393,7 @@ async def test_what_does_not_fit_waits_and_says_why(alice: Client) -> None:
     status = (await alice.job("alice", "too-big"))["jobStatus"]
     assert status["state"] == "WAITING"
     assert "99" in status["waitingReason"]
-    assert status["appExitCode"] is None
+    assert (status["neverFits"], status["appExitCode"]) == (True, None)
     await alice.stop("alice", "too-big")
     status = (await alice.job("alice", "too-big"))["jobStatus"]
     assert (status["state"], status["appExitCode"]) == ("STOPPED", -7351)

@@ -21,10 +21,10 @@ import {
   takesJobs,
   untilNow
 } from '../data/cluster';
-import { machineLabel, shownState } from '../data/words';
+import { machineLabel, machineShape, shownState } from '../data/words';
 import { useModel } from '../data/store';
 import { ITranslation, useHost } from '../host';
-import { Bar, PageError } from '../kit/status';
+import { Bar, PageError, State } from '../kit/status';
 import { UsageChart } from './usage';
 
 /** Beyond so many machines there is a field to look for some, and so many are shown at first. */
@@ -179,9 +179,7 @@ function MachineCard({ node }: { node: INode }): React.ReactElement {
     <li className="pai-Machine" data-state={shownState(node)}>
       <h4>{node.name}</h4>
       {node.rack && <span className="pai-mod-secondary">{trans.__('rack %1', node.rack)}</span>}
-      <span className="pai-State" data-state={shownState(node)}>
-        {machineLabel(node, trans, language)}
-      </span>
+      <State shape={machineShape(node)}>{machineLabel(node, trans, language)}</State>
       {gpusOf(node).map(gpus => (
         <Gpus key={gpus.type} gpus={gpus} />
       ))}

@@ -83,6 +83,13 @@ export type JobState = IJob['state'];
 /** A job among those of all users; a name alone may be two users'. */
 export type IJobName = Pick<IJob, 'username' | 'name'>;
 
+/** What a job waits for. */
+export interface IWait {
+  readonly reason: string;
+  /** Whether it could not start on the nodes that are ready if nothing ran there. */
+  readonly neverFits: boolean;
+}
+
 /** Some jobs, newest first; `next` is the cursor of those that come after them, `null` where there are none. */
 export interface IJobsPage {
   readonly jobs: readonly IJob[];
@@ -199,9 +206,10 @@ export class Client {
     return this.readAgain(vJobDetail, ofJob(job));
   }
 
-  /** Return why a job waits; empty when it does not. */
-  async waitingReason(job: IJobName): Promise<string> {
-    return (await this.read(vJobDetail, ofJob(job))).jobStatus.waitingReason;
+  /** Return why a job waits; the reason is empty when it does not. */
+  async waitOf(job: IJobName): Promise<IWait> {
+    const { waitingReason, neverFits } = (await this.read(vJobDetail, ofJob(job))).jobStatus;
+    return { reason: waitingReason, neverFits };
   }
 
   /** Return whether there is a job of that name, ended or not. */

@@ -1,6 +1,6 @@
 // The person's jobs: how they are, followed so that a long list costs little, stopped and deleted.
 
-import { Client, IJob, JobState } from './client';
+import { Client, IJob, JobState, IWait } from './client';
 import { ApiError } from './errors';
 import { fewAtOnce, IDisposable, ISignal, Poll, Signal } from './store';
 
@@ -230,6 +230,8 @@ export interface IJobsModel extends IDisposable {
   isStoppedHere(job: IJobState): boolean;
   /** Why a waiting job waits; `undefined` where that is not known (yet). */
   reason(job: IJob): string | undefined;
+  /** Whether it is known that a waiting job cannot start at present, whatever ends. */
+  neverFits(job: IJob): boolean;
   /** Ask now; resolves when answered. */
   refresh(): Promise<void>;
   /** Stop jobs (`force`: kill their tasks at once) and ask again; give those that were not stopped. */
@@ -286,7 +288,11 @@ export class JobsModel implements IJobsModel {
   }
 
   reason(job: IJob): string | undefined {
-    return this.reasons.get(key(job));
+    return this.waits.get(key(job))?.reason;
+  }
+
+  neverFits(job: IJob): boolean {
+    return this.waits.get(key(job))?.neverFits ?? false;
   }
 
   refresh(): Promise<void> {
@@ -377,9 +383,9 @@ export class JobsModel implements IJobsModel {
     // what is out of view is asked again when it comes back; until then it waits for what it waited for
     this.answered.forEach(name => wanted.has(name) || this.answered.delete(name));
     const all = new Set(waiting(this.own?.jobs ?? []).map(key));
-    for (const name of this.reasons.keys()) {
+    for (const name of this.waits.keys()) {
       if (!all.has(name)) {
-        this.reasons.delete(name);
+        this.waits.delete(name);
       }
     }
     this.turn += 1;
@@ -391,12 +397,12 @@ export class JobsModel implements IJobsModel {
         return;
       }
       // a job that was deleted since has no reason any more
-      const reason = await this.api.waitingReason(job).catch(() => '');
+      const wait = await this.api.waitOf(job).catch(() => null);
       this.answered.add(name);
-      if (reason) {
-        this.reasons.set(name, reason);
+      if (wait?.reason) {
+        this.waits.set(name, wait);
       } else {
-        this.reasons.delete(name);
+        this.waits.delete(name);
       }
     });
   }
@@ -420,7 +426,7 @@ export class JobsModel implements IJobsModel {
   private _error = '';
   private own: OwnJobs | undefined;
   private readonly stoppedHere = new Set<string>();
-  private readonly reasons = new Map<string, string>();
+  private readonly waits = new Map<string, IWait>();
   /** Jobs of which it was asked. */
   private readonly answered = new Set<string>();
   /** Grows with each round of questions. */

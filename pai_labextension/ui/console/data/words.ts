@@ -1,15 +1,45 @@
 // The states of jobs and of machines in words, when something that waits starts, and how all of a person's jobs are.
 
 import { ITranslation } from '../host';
+import { Shape } from '../kit/status';
 import { localText } from '../kit/time';
 import { IJob, INode, JobState } from './client';
 import { count, IJobsModel, waiting } from './jobs';
 
-/** Return how a job is, in words: its state, and what it is doing exactly where the state does not say that. */
-export function stateLabel(job: Pick<IJob, 'state' | 'subState'>, trans: ITranslation): string {
+/**
+ * Return how a job is, in words: its state, and what it is doing exactly where the state does not say that.
+ *
+ * @param neverFits - whether it waits for what is not there
+ */
+export function stateLabel(job: Pick<IJob, 'state' | 'subState'>, trans: ITranslation, neverFits = false): string {
+  if (neverFits) {
+    return trans.__('Cannot start');
+  }
   const doing = subStateLabel(job.subState, trans);
   const state = stateWord(job.state, trans);
   return doing ? trans.__('%1: %2', state, doing) : state;
+}
+
+/** Return by which shape a job or a task is told from others before its words are read. */
+export function shapeOf({ state, subState }: Pick<IJob, 'state' | 'subState'>, neverFits = false): Shape {
+  switch (state) {
+    case 'WAITING':
+      return neverFits
+        ? 'never'
+        : subState === 'STARTING'
+          ? 'starting'
+          : subState === 'RETRY_WAIT'
+            ? 'again'
+            : 'waiting';
+    case 'RUNNING':
+      return subState === 'DEBUG_HELD' ? 'failed' : 'running';
+    case 'SUCCEEDED':
+      return 'succeeded';
+    case 'FAILED':
+      return 'failed';
+    case 'STOPPED':
+      return 'stopped';
+  }
 }
 
 /** Return a state in a word. */
@@ -45,7 +75,13 @@ function subStateLabel(subState: string, trans: ITranslation): string {
   }
 }
 
-/** Return what colours a machine: that it is closed counts where it could take jobs otherwise. */
+/** Return by which shape a machine is told from others. */
+export function machineShape(node: Pick<INode, 'state' | 'closed'>): Shape {
+  const state = shownState(node);
+  return state === 'READY' ? 'succeeded' : state === 'LOST' ? 'failed' : 'stopped';
+}
+
+/** Return the state of a machine: that it is closed counts where it could take jobs otherwise. */
 export function shownState(node: Pick<INode, 'state' | 'closed'>): string {
   return node.closed && node.state === 'READY' ? 'CLOSED' : node.state;
 }

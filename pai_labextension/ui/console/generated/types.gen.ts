@@ -468,6 +468,10 @@ export type QueueEntry = {
      */
     waitingReason: string | null;
     /**
+     * As in its job; false where `waitingReason` is null
+     */
+    neverFits: boolean;
+    /**
      * Seconds until it starts, as in its job; null: not known, or not one of one's own first 20
      */
     startsWithin: number | null;
@@ -694,6 +698,10 @@ export type JobStatus = {
      * Why it waits now, or for what its end does; empty otherwise
      */
     waitingReason: string;
+    /**
+     * Whether it waits, and could not start on the nodes that are ready if nothing ran there
+     */
+    neverFits: boolean;
     /**
      * Higher comes first among the waiting jobs of the virtual cluster
      */

@@ -81,6 +81,7 @@ export const vQueueEntry = v.object({
     totalTaskNumber: v.pipe(v.number(), v.integer()),
     createdTime: v.pipe(v.number(), v.integer()),
     waitingReason: v.nullable(v.string()),
+    neverFits: v.boolean(),
     startsWithin: v.nullable(v.pipe(v.number(), v.integer())),
     overtaken: v.pipe(v.number(), v.integer()),
     reserved: v.boolean()
@@ -659,6 +660,7 @@ export const vJobStatus = v.object({
     appExitDiagnostics: v.string(),
     appExitMessages: vExitMessages,
     waitingReason: v.string(),
+    neverFits: v.boolean(),
     priority: v.pipe(v.number(), v.integer()),
     queuePlace: v.nullable(v.pipe(v.number(), v.integer())),
     startsWithin: v.nullable(v.pipe(v.number(), v.integer())),

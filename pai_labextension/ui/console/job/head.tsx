@@ -6,11 +6,12 @@ import { JobPortsView } from '../access/ports';
 import { runningTasks } from '../access/tasks';
 import { endSentences, exitWords, IKnownJob, JobModel, since } from '../data/job';
 import { IJobsModel, isEnding, isOpen } from '../data/jobs';
-import { startsIn, stateLabel, stateWord } from '../data/words';
+import { shapeOf, startsIn, stateLabel, stateWord } from '../data/words';
 import { JobLink } from '../generated/types.gen';
 import { useHost } from '../host';
 import { end, Ending, runAgain } from '../jobs/ending';
 import { TextButton } from '../kit/button';
+import { State } from '../kit/status';
 import { durationWords, LocalTime } from '../kit/time';
 
 interface IHeadProps {
@@ -33,6 +34,7 @@ export function JobHead(props: IHeadProps): React.ReactElement {
   if (!status) {
     return <h2>{job.name}</h2>;
   }
+  const neverFits = known?.detail.jobStatus.neverFits ?? false;
   return (
     <section className="pai-Job-head" aria-label={trans.__('State of “%1”', job.name)}>
       <div className="pai-Page-header">
@@ -40,9 +42,7 @@ export function JobHead(props: IHeadProps): React.ReactElement {
         {known && <Buttons {...props} known={known} />}
       </div>
       <p className="pai-Job-facts">
-        <span className="pai-State" data-state={status.state}>
-          {stateLabel(status, trans)}
-        </span>{' '}
+        <State shape={shapeOf(status, neverFits)}>{stateLabel(status, trans, neverFits)}</State>
         {jobs.isOwnServer(job) && <span>{trans.__('this notebook server')}</span>}
         {known ? (
           <Since known={known} />

@@ -5,11 +5,11 @@ import * as React from 'react';
 import { IAttemptTask } from '../data/client';
 import { messageOf } from '../data/errors';
 import { exitWords, gpuCount, IKnownJob, ITaskRow, JobModel, tasksOf } from '../data/job';
-import { stateLabel } from '../data/words';
+import { shapeOf, stateLabel } from '../data/words';
 import { AttemptInfo } from '../generated/types.gen';
 import { ITranslation, useHost } from '../host';
 import { TextButton } from '../kit/button';
-import { PageError } from '../kit/status';
+import { PageError, State } from '../kit/status';
 import { durationWords, LocalTime } from '../kit/time';
 
 interface ITasksProps {
@@ -189,9 +189,7 @@ function Row(
     <div role="row" aria-rowindex={number + 2} className="pai-Tasks-row" style={{ top: number * ROW }}>
       <span role="rowheader">{row.key}</span>
       <span role="cell">
-        <span className="pai-State" data-state={status.taskState}>
-          {taskState(status.taskState, trans)}
-        </span>
+        <State shape={shapeOf({ state: status.taskState, subState: '' })}>{taskState(status.taskState, trans)}</State>
       </span>
       <span role="cell">{status.node}</span>
       <span role="cell">{status.containerIp}</span>

@@ -1,53 +1,22 @@
-// Jobs as a list of which only what is in view is drawn; by mouse and by keyboard.
+// Jobs as a list of rows of one height, of which only those in view are drawn; by mouse and by keyboard.
 
-import { defaultRangeExtractor, measureElement, Range, useVirtualizer } from '@tanstack/react-virtual';
 import * as React from 'react';
 
-import { JobPorts, JobPortsView } from '../access/ports';
 import { IJob } from '../data/client';
-import { IJobsModel, isOpen, key } from '../data/jobs';
-import { IShownModel, Signal, useModel } from '../data/store';
-import { stateLabel } from '../data/words';
+import { IJobsModel, key } from '../data/jobs';
+import { shapeOf, stateLabel } from '../data/words';
 import { ITranslation, useHost } from '../host';
 import { IconButton } from '../kit/button';
-import { LocalTime } from '../kit/time';
+import { State } from '../kit/status';
+import { Ago } from '../kit/time';
 import { allOrNone, extended, ISelection, toggled } from './selection';
 
-/** px that a row is taken to be high until one like it was drawn. */
-const FIRST = 58;
-
-/** What a row says besides what the list knows: why the job waits, and how many of its tasks have ports. */
-interface ISaid {
-  readonly reason: string | undefined;
-  readonly ports: number;
-}
-
-/** Where a row is as high as it was taken to be, thousands of others need not be laid out anew when it is drawn. */
-export class RowHeights {
-  /** Return how high a job's row will be, in px. */
-  of(job: IJob, said: ISaid): number {
-    return this.heights.get(likeness(job, said)) ?? FIRST;
-  }
-
-  /** Note how high a job's row is, in px. */
-  note(job: IJob, said: ISaid, height: number): void {
-    this.heights.set(likeness(job, said), height);
-  }
-
-  private readonly heights = new Map<string, number>();
-}
-
-/** Name what makes rows as high as each other, for the most part. */
-function likeness(job: IJob, { reason, ports }: ISaid): string {
-  const facts = `${job.state} ${job.totalGpuNumber > 0} ${job.appExitCode !== null}`;
-  return `${facts} ${job.name.length >> 3} ${reason?.length ?? 0} ${ports}`;
-}
-
+/** px of a row, as the style has it. */
+const ROW = 52;
 /** Rows that are drawn beyond what is in view. */
 const BEYOND = 6;
-
-/** What stands for the ports where nobody can open them. */
-const UNASKED: IShownModel = { changed: new Signal(), setShown: () => undefined };
+/** ms after the last scrolling when what is in view is asked about: a request takes a millisecond, a frame has sixteen. */
+const SETTLED = 150;
 
 interface IJobListProps {
   model: IJobsModel;
@@ -55,7 +24,6 @@ interface IJobListProps {
   jobs: readonly IJob[];
   selection: ISelection;
   onSelect: (selection: ISelection) => void;
-  ports: JobPorts;
   /** Show the menu of a job at a place of the page. */
   onMenu: (job: IJob, x: number, y: number) => void;
 }
@@ -81,53 +49,35 @@ function next(pressed: string, current: number, last: number, page: number): num
 }
 
 export function JobList(props: IJobListProps): React.ReactElement {
-  const { model, jobs, selection, onSelect, ports, onMenu } = props;
-  const { trans, places, facts } = useHost();
-  useModel(facts.hasPorts ? ports : UNASKED);
+  const { model, jobs, selection, onSelect, onMenu } = props;
+  const { trans, places } = useHost();
   const list = React.useRef<HTMLDivElement>(null);
   const [currentKey, setCurrentKey] = React.useState<string | null>(null);
   const found = React.useMemo(() => jobs.findIndex(job => key(job) === currentKey), [jobs, currentKey]);
   const current = Math.max(0, found);
-  // the row that the keyboard comes to is always drawn, or its focus would be lost when it scrolls away
-  const drawn = React.useCallback(
-    (range: Range) => {
-      const indices = defaultRangeExtractor(range);
-      return indices.includes(current) || current >= range.count
-        ? indices
-        : [...indices, current].sort((a, b) => a - b);
-    },
-    [current]
-  );
-  const [heights] = React.useState(() => new RowHeights());
-  const said = (job: IJob) => ({ reason: model.reason(job), ports: ports.of(job).length });
-  // eslint-disable-next-line react-hooks/incompatible-library -- nothing of it is handed to what is memoised
-  const virtualizer = useVirtualizer({
-    count: jobs.length,
-    getScrollElement: () => list.current,
-    estimateSize: index => heights.of(jobs[index]!, said(jobs[index]!)),
-    measureElement: (row, entry, instance) => {
-      const height = measureElement(row, entry, instance);
-      const job = jobs[instance.indexFromElement(row)];
-      if (job) {
-        heights.note(job, said(job), height);
-      }
-      return height;
-    },
-    overscan: BEYOND,
-    getItemKey: index => key(jobs[index]!),
-    rangeExtractor: drawn
-  });
-  const items = virtualizer.getVirtualItems();
-  const inView = items.map(item => jobs[item.index]!);
-  const seen = inView.map(job => `${key(job)} ${job.state}`).join('\n');
-  // what is scrolled past is not asked about: a request takes a millisecond, and each frame has sixteen
-  const { isScrolling } = virtualizer;
+  const [view, setView] = React.useState({ top: 0, height: 0 });
+  const look = () => list.current && setView({ top: list.current.scrollTop, height: list.current.clientHeight });
   React.useEffect(() => {
-    if (!isScrolling) {
-      model.see(inView);
-    }
+    const observer = new ResizeObserver(look);
+    observer.observe(list.current!);
+    return () => observer.disconnect();
+  }, []);
+  const first = Math.max(0, Math.min(Math.floor(view.top / ROW), jobs.length - 1) - BEYOND);
+  const past = Math.min(jobs.length, Math.ceil((view.top + view.height) / ROW) + BEYOND);
+  const indices = Array.from({ length: Math.max(0, past - first) }, (_, number) => first + number);
+  // the row that the keyboard comes to is always drawn, or its focus would be lost when it scrolls away
+  if (current < first && jobs.length > 0) {
+    indices.unshift(current);
+  } else if (current >= past && current < jobs.length) {
+    indices.push(current);
+  }
+  const inView = indices.map(index => jobs[index]!);
+  const seen = inView.map(job => `${key(job)} ${job.state}`).join('\n');
+  React.useEffect(() => {
+    const settled = setTimeout(() => model.see(inView), SETTLED);
+    return () => clearTimeout(settled);
     // eslint-disable-next-line react-hooks/exhaustive-deps -- `seen` is what of them matters
-  }, [model, seen, isScrolling]);
+  }, [model, seen]);
 
   // the focus follows as soon as the row is drawn; the next key may come before that
   const moved = React.useRef(false);
@@ -141,7 +91,9 @@ export function JobList(props: IJobListProps): React.ReactElement {
   const focus = (index: number) => {
     moved.current = true;
     setCurrentKey(key(jobs[index]!));
-    virtualizer.scrollToIndex(index);
+    const { scrollTop, clientHeight } = list.current!;
+    const [least, most] = [(index + 1) * ROW - clientHeight, index * ROW];
+    list.current!.scrollTop = Math.max(least, Math.min(scrollTop, most));
   };
   const choose = (job: IJob, range: boolean) => {
     setCurrentKey(key(job));
@@ -157,7 +109,7 @@ export function JobList(props: IJobListProps): React.ReactElement {
     if (!job) {
       return;
     }
-    const page = Math.max(1, items.length - 2 * BEYOND);
+    const page = Math.max(1, Math.floor(view.height / ROW));
     const to = next(event.key, current, jobs.length - 1, page);
     if (to !== undefined) {
       if (event.shiftKey) {
@@ -181,9 +133,6 @@ export function JobList(props: IJobListProps): React.ReactElement {
     event.stopPropagation();
   };
   const onRow = (event: React.MouseEvent, job: IJob) => {
-    if (event.target instanceof Element && event.target.closest('a')) {
-      return; // a link to a port
-    }
     setCurrentKey(key(job));
     if (event.shiftKey || event.ctrlKey || event.metaKey) {
       choose(job, event.shiftKey);
@@ -192,28 +141,26 @@ export function JobList(props: IJobListProps): React.ReactElement {
     }
   };
   return (
-    <div ref={list} className="pai-JobList" onKeyDown={onKeyDown}>
+    <div ref={list} className="pai-JobList" onKeyDown={onKeyDown} onScroll={look}>
       <div
         role="grid"
         aria-label={trans.__('My jobs')}
         aria-rowcount={jobs.length}
         aria-multiselectable="true"
         className="pai-JobList-rows"
-        style={{ height: virtualizer.getTotalSize() }}
+        data-choosing={selection.chosen.size > 0}
+        style={{ height: jobs.length * ROW }}
       >
-        {items.map(item => {
-          const job = jobs[item.index]!;
+        {indices.map(index => {
+          const job = jobs[index]!;
           return (
             <JobRow
-              key={item.key}
+              key={key(job)}
               job={job}
-              index={item.index}
-              top={item.start}
-              measure={virtualizer.measureElement}
+              index={index}
               chosen={selection.chosen.has(key(job))}
-              current={item.index === current}
+              current={index === current}
               model={model}
-              ports={ports}
               onFocus={() => setCurrentKey(key(job))}
               onRow={onRow}
               onChoose={choose}
@@ -234,10 +181,6 @@ interface IRowProps {
   /** Whether the keyboard comes to this row. */
   current: boolean;
   model: IJobsModel;
-  ports: JobPorts;
-  /** Measures how high it is. */
-  measure: (row: HTMLElement | null) => void;
-  top: number;
   /** Note that the keyboard has come to it, or to something in it. */
   onFocus: () => void;
   onRow: (event: React.MouseEvent, job: IJob) => void;
@@ -248,20 +191,20 @@ interface IRowProps {
 
 /** A job: its name, how it is, why it waits or how it ended, and a button for what can be done with it. */
 function JobRow(props: IRowProps): React.ReactElement {
-  const { job, index, chosen, current, model, ports, top, measure } = props;
+  const { job, index, chosen, current, model } = props;
   const { trans, language } = useHost();
   const reason = model.reason(job);
+  const neverFits = model.neverFits(job);
   const tabIndex = current ? 0 : -1;
   return (
     <div
-      ref={measure}
       role="row"
       aria-rowindex={index + 1}
       aria-selected={chosen}
       data-index={index}
       tabIndex={tabIndex}
       className="pai-JobRow"
-      style={{ transform: `translateY(${top}px)` }}
+      style={{ transform: `translateY(${index * ROW}px)` }}
       onFocus={props.onFocus}
       onClick={event => props.onRow(event, job)}
       onContextMenu={event => {
@@ -284,26 +227,22 @@ function JobRow(props: IRowProps): React.ReactElement {
         />
       </span>
       <div role="rowheader" className="pai-JobRow-text">
-        <span className="pai-JobRow-name">{job.name}</span>
-        {model.isOwnServer(job) && <span className="pai-mod-secondary">{trans.__('this notebook server')}</span>}
-        <span className="pai-State" data-state={job.state}>
-          {stateLabel(job, trans)}
+        <span className="pai-JobRow-line">
+          <span className="pai-JobRow-name" title={job.name}>
+            {job.name}
+          </span>
+          {job.totalGpuNumber > 0 && (
+            <span className="pai-JobRow-gpus">{trans._n('%1 GPU', '%1 GPUs', job.totalGpuNumber)}</span>
+          )}
         </span>
-        <span className="pai-JobRow-facts">
-          {factsOf(job, trans).map(fact => (
+        <span className="pai-JobRow-facts" title={reason}>
+          <State shape={shapeOf(job, neverFits)}>{stateLabel(job, trans, neverFits)}</State>
+          {factsOf(job, model, trans).map(fact => (
             <span key={fact}>{fact}</span>
           ))}
-          <LocalTime time={new Date(job.createdTime)} language={language} form="minutes" />
+          <Ago time={new Date(job.completedTime ?? job.createdTime)} language={language} />
+          {reason && <span className="pai-JobRow-reason">{reason}</span>}
         </span>
-        {reason && <span className="pai-JobRow-reason">{reason}</span>}
-        {isOpen(job) && (
-          <JobPortsView
-            name={job.name}
-            tasks={ports.of(job)}
-            urlOf={(task, label) => ports.url(task, label)}
-            trans={trans}
-          />
-        )}
       </div>
       <span role="gridcell">
         <IconButton
@@ -323,16 +262,13 @@ function JobRow(props: IRowProps): React.ReactElement {
 }
 
 /** Return what is said of a job besides its state. */
-function factsOf(job: IJob, trans: ITranslation): string[] {
+function factsOf(job: IJob, model: IJobsModel, trans: ITranslation): string[] {
   const found = [];
-  if (job.totalGpuNumber > 0) {
-    found.push(trans._n('%1 GPU', '%1 GPUs', job.totalGpuNumber));
+  if (model.isOwnServer(job)) {
+    found.push(trans.__('this notebook server'));
   }
-  if (job.state === 'WAITING') {
-    if (job.queuePlace !== null) {
-      found.push(trans.__('place %1', job.queuePlace));
-    }
-    found.push(trans.__('priority %1', job.priority));
+  if (job.state === 'WAITING' && job.queuePlace !== null) {
+    found.push(trans.__('place %1', job.queuePlace));
   }
   if (job.appExitCode !== null) {
     found.push(trans.__('exit code %1', job.appExitCode));

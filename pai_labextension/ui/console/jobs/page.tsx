@@ -2,7 +2,6 @@
 
 import * as React from 'react';
 
-import { JobPorts } from '../access/ports';
 import { IJob, JobState } from '../data/client';
 import { IJobsModel, isActive, isEnding, isOpen, key } from '../data/jobs';
 import { useModel } from '../data/store';
@@ -24,7 +23,6 @@ type OnEnd = (jobs: readonly IJob[], ending: Ending) => void;
 
 interface IJobsPageProps {
   model: IJobsModel;
-  ports: JobPorts;
   schedules: SchedulesModel;
 }
 
@@ -53,7 +51,7 @@ export function JobsPage(props: IJobsPageProps): React.ReactElement {
 }
 
 function FoundJobs(props: IJobsPageProps & { jobs: readonly IJob[] }): React.ReactElement {
-  const { model, jobs, ports } = props;
+  const { model, jobs } = props;
   const host = useHost();
   const [arrangement, setArrangement] = React.useState<IArrangement>(PLAIN);
   const [selection, setSelection] = React.useState<ISelection>(NOTHING);
@@ -80,7 +78,7 @@ function FoundJobs(props: IJobsPageProps & { jobs: readonly IJob[] }): React.Rea
         onSelect={setSelection}
         onAll={() => setArrangement({ ...PLAIN, order: arrangement.order })}
       />
-      {found.length > 0 && <JobList {...{ model, ports, selection, onMenu }} jobs={found} onSelect={setSelection} />}
+      {found.length > 0 && <JobList {...{ model, selection, onMenu }} jobs={found} onSelect={setSelection} />}
     </>
   );
 }

@@ -46,6 +46,39 @@ export function LocalTime(props: { time: Date; language: string; form: TimeForm 
   );
 }
 
+/** Units of time by how many seconds they are, the longest first. */
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60]
+] as const;
+
+/** Say how long ago something was, in one unit, as people of that language do; nothing is less than a minute ago. */
+export function agoText(time: Date, now: number, language: string): string {
+  const seconds = Math.max(0, (now - time.getTime()) / 1000);
+  const [unit, size] = UNITS.find(([, each]) => seconds >= each) ?? UNITS[2];
+  const format = new Intl.RelativeTimeFormat(language, { numeric: 'always', style: 'short' });
+  return format.format(-Math.floor(seconds / size), unit);
+}
+
+/** ms between two looks at the clock. */
+const TICK = 30_000;
+
+function eachTick(look: () => void): () => void {
+  const timer = setInterval(look, TICK);
+  return () => clearInterval(timer);
+}
+
+/** How long ago something was, as the clock goes on; when exactly, where the pointer rests. */
+export function Ago({ time, language }: { time: Date; language: string }): React.ReactElement {
+  const ticks = React.useSyncExternalStore(eachTick, () => Math.ceil(Date.now() / TICK));
+  return (
+    <time dateTime={time.toISOString()} title={inFull(time, language)}>
+      {agoText(time, ticks * TICK, language)}
+    </time>
+  );
+}
+
 /** Say how long something took, in two units at most. */
 export function durationWords(ms: number, trans: ITranslation): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
