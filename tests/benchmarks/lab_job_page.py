@@ -86,6 +86,7 @@ async def _run(folder: Path, scheduler: RunningScheduler, options: argparse.Name
 
 
 async def _jump(page: Page, times: Times, middle: datetime, rounds: int) -> None:
+    await page.get_by_role("button", name="More of the log").click()
     start = page.get_by_role("button", name="Start", exact=True)
     end = page.get_by_role("button", name="End", exact=True)
     at_end = (

@@ -86,10 +86,11 @@ async def test_a_job_is_watched_read_and_run_again_on_a_page_of_its_own(
     await expect(log).to_contain_text("worker-0 line 05999 of the log")
     (told / "worker-0").touch()
     await expect(log).to_contain_text("worker-0 was told")
-    await expect(page.get_by_text("New lines appear here by themselves.")).to_be_in_viewport(ratio=1)
+    await expect(page.get_by_text("Following", exact=True)).to_be_in_viewport(ratio=1)
     await page.screenshot(path=ARTEFACTS / "job-logs.png")
 
     # the beginning, as a terminal shows it
+    await page.get_by_role("button", name="More of the log").click()
     await page.get_by_role("button", name="Start", exact=True).click()
     await expect(log.locator(".ansi-red-fg")).to_have_text("red")
     await expect(log.locator(".ansi-green-fg")).to_have_text(["green", "still green"])
@@ -165,7 +166,8 @@ async def test_a_job_is_watched_read_and_run_again_on_a_page_of_its_own(
     await again.get_by_role("button", name="Stop").click()
     await page.get_by_role("button", name="Stop the job").click()
     await expect(again).to_contain_text("Stopped")
-    await again.get_by_role("button", name="Delete").click()
+    await again.get_by_role("button", name="What else can be done").click()
+    await page.get_by_role("menuitem", name="Delete").click()
     await page.get_by_role("button", name="Delete the job").click()
     await expect(again).to_have_count(0)
     async with Client(scheduler.url, "token-of-alice") as alice:

@@ -78,6 +78,7 @@ def test_a_person_watches_and_stops_jobs_without_a_notebook_server(hub: Hub, bro
         page.get_by_role("link", name="My jobs").click()
         page.get_by_text("two-workers", exact=True).click()
         expect(page.get_by_text("begun", exact=True)).to_be_visible()
+        page.get_by_role("button", name="More of the log").click()
         with page.expect_download() as download:
             page.get_by_role("link", name="Download the whole log").click()
         assert download.value.path().read_text() == "begun\n"

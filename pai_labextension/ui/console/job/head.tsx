@@ -4,15 +4,25 @@ import * as React from 'react';
 
 import { JobPortsView } from '../access/ports';
 import { runningTasks } from '../access/tasks';
-import { endSentences, exitWords, IKnownJob, JobModel, since } from '../data/job';
+import { endSentences, exitWords, gpuCount, IKnownJob, JobModel, resultsPath, since, tasksOf } from '../data/job';
 import { IJobsModel, isEnding, isOpen } from '../data/jobs';
 import { shapeOf, startsIn, stateLabel, stateWord } from '../data/words';
 import { JobLink } from '../generated/types.gen';
-import { useHost } from '../host';
+import { Place, useHost } from '../host';
 import { end, Ending, runAgain } from '../jobs/ending';
-import { TextButton } from '../kit/button';
+import { IconButton, TextButton } from '../kit/button';
+import { IEntry, openMenu } from '../kit/menu';
 import { State } from '../kit/status';
 import { durationWords, LocalTime } from '../kit/time';
+
+/** How many buttons there are beside the menu, and how many machines are named. */
+const SHOWN = 3;
+const NAMED = 3;
+
+/** What can be done with a job. */
+interface IAction extends IEntry {
+  readonly title?: string | undefined;
+}
 
 interface IHeadProps {
   model: JobModel;
@@ -27,7 +37,7 @@ interface IHeadProps {
  */
 export function JobHead(props: IHeadProps): React.ReactElement {
   const { model, jobs } = props;
-  const { trans, language } = useHost();
+  const { trans } = useHost();
   const { known, name: job } = model;
   const status =
     known?.detail.jobStatus ?? jobs.jobs?.find(({ username, name }) => username === job.username && name === job.name);
@@ -39,67 +49,52 @@ export function JobHead(props: IHeadProps): React.ReactElement {
     <section className="pai-Job-head" aria-label={trans.__('State of “%1”', job.name)}>
       <div className="pai-Page-header">
         <h2>{job.name}</h2>
+        <State shape={shapeOf(status, neverFits)}>{stateLabel(status, trans, neverFits)}</State>
+        {jobs.isOwnServer(job) && <span className="pai-mod-secondary">{trans.__('this notebook server')}</span>}
         {known && <Buttons {...props} known={known} />}
       </div>
-      <p className="pai-Job-facts">
-        <State shape={shapeOf(status, neverFits)}>{stateLabel(status, trans, neverFits)}</State>
-        {jobs.isOwnServer(job) && <span>{trans.__('this notebook server')}</span>}
-        {known ? (
-          <Since known={known} />
-        ) : (
-          status.completedTime !== null && (
-            <span>
-              {trans.__('since')} <LocalTime time={new Date(status.completedTime)} language={language} form="seconds" />
-            </span>
-          )
-        )}
-        <span>{trans.__('Virtual cluster %1', status.virtualCluster)}</span>
-        <span>{trans.__('Priority: %1', status.priority)}</span>
-        {status.queuePlace !== null && <span>{trans.__('Place %1 in the queue', status.queuePlace)}</span>}
-        {known && <Limits known={known} />}
-      </p>
+      {known ? <Figures known={known} /> : <p>{trans.__('Virtual cluster %1', status.virtualCluster)}</p>}
       {known && <Causes known={known} user={job.username} />}
     </section>
   );
 }
 
-function Since({ known }: { known: IKnownJob }): React.ReactElement {
+/** What one wants to know in numbers, each with what it is of. */
+function Figures({ known }: { known: IKnownJob }): React.ReactElement {
   const { trans, language } = useHost();
-  const { jobStatus } = known.detail;
-  const time = since(jobStatus, known.attempts);
-  const launched = jobStatus.appLaunchedTime;
-  const end = jobStatus.completedTime;
-  return (
-    <>
-      <span>
-        {trans.__('since')} <LocalTime time={new Date(time)} language={language} form="seconds" />
-      </span>
-      {end === null && <span>({durationWords(known.time - time, trans)})</span>}
-      {end !== null && launched !== null && <span>{trans.__('ran for %1', durationWords(end - launched, trans))}</span>}
-    </>
+  const { jobStatus: status, taskRoles } = known.detail;
+  const { state, appLaunchedTime: launched, completedTime: completed } = status;
+  const from = since(status, known.attempts);
+  const ends = status.endingUntil ?? status.latestEndTime;
+  const tasks = tasksOf(taskRoles, 0);
+  const gpus = tasks.reduce((sum, { status: task }) => sum + gpuCount(task.containerGpus), 0);
+  const nodes = [...new Set(tasks.map(({ status: task }) => task.node).filter(node => node !== ''))];
+  const time = (at: number) => <LocalTime time={new Date(at)} language={language} form="minutes" />;
+  const figures: [string, React.ReactNode][] = [];
+  const add = (label: string, value: React.ReactNode, has = true) => has && figures.push([label, value]);
+  add(trans.__('Running for'), durationWords(known.time - from, trans), state === 'RUNNING');
+  add(trans.__('Waiting for'), durationWords(known.time - from, trans), state === 'WAITING');
+  add(trans.__('Ended'), time(completed ?? 0), completed !== null);
+  add(
+    trans.__('Ran for'),
+    durationWords((completed ?? 0) - (launched ?? 0), trans),
+    completed !== null && launched !== null
   );
-}
-
-/** Which attempt it is, and when it ends whatever happens. */
-function Limits({ known }: { known: IKnownJob }): React.ReactElement {
-  const { trans, language } = useHost();
-  const { latestEndTime, endingUntil } = known.detail.jobStatus;
+  add(trans.__('GPUs'), gpus, gpus > 0);
+  add(trans.__('Machines'), nodes.length > NAMED ? nodes.length : nodes.join(', '), nodes.length > 0);
+  add(trans.__('Virtual cluster'), status.virtualCluster);
+  add(trans.__('Place in the queue'), status.queuePlace, status.queuePlace !== null);
+  add(trans.__('Priority'), status.priority, state === 'WAITING');
+  add(trans.__('Attempt'), known.attempts.length, known.attempts.length > 1);
+  add(trans.__('Ends at the latest'), time(ends ?? 0), ends !== null);
   return (
-    <>
-      {known.attempts.length > 1 && <span>{trans.__('Attempt %1', known.attempts.length)}</span>}
-      {latestEndTime !== null && (
-        <span>
-          {trans.__('Ends at the latest:')}{' '}
-          <LocalTime time={new Date(latestEndTime)} language={language} form="minutes" />
-        </span>
-      )}
-      {endingUntil !== null && (
-        <span>
-          {trans.__('Ends at the latest:')}{' '}
-          <LocalTime time={new Date(endingUntil)} language={language} form="seconds" />
-        </span>
-      )}
-    </>
+    <dl className="pai-Job-figures">
+      {figures.map(([label, value]) => (
+        <div key={label}>
+          <dt>{label}</dt> <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 
@@ -203,6 +198,7 @@ function End({ known }: { known: IKnownJob }): React.ReactElement | null {
   );
 }
 
+/** What one does with a job: in its state what most people want, what some want, and the rest in a menu. */
 function Buttons({ model, jobs, known, onDeleted }: IHeadProps & { known: IKnownJob }): React.ReactElement {
   const host = useHost();
   const { trans, places } = host;
@@ -210,8 +206,7 @@ function Buttons({ model, jobs, known, onDeleted }: IHeadProps & { known: IKnown
   const job = model.name;
   const status = known.detail.jobStatus;
   const ending = isEnding(status);
-  const isOwnServer = jobs.isOwnServer(job);
-  const act = (action: () => Promise<void>) => () => {
+  const act = (action: () => Promise<unknown>) => () => {
     setBusy(true);
     void action().finally(() => setBusy(false));
   };
@@ -219,67 +214,106 @@ function Buttons({ model, jobs, known, onDeleted }: IHeadProps & { known: IKnown
     const { state, subState } = status;
     return (await end([{ ...job, state, subState }], how, jobs, host))?.length === 0;
   };
+  const to = (place: Place, action: Omit<IAction, 'act'>): IAction[] =>
+    places.has(place.page) ? [{ ...action, act: () => places.open(place) }] : [];
+  const results = useResults(model, status.state === 'SUCCEEDED');
+  const inside = [
+    ...to({ page: 'terminal', job }, { label: trans.__('Terminal'), icon: 'terminal' }),
+    ...to(
+      { page: 'connect', job },
+      {
+        label: trans.__('Connect'),
+        icon: 'link',
+        title: trans.__('SSH, VS Code, PyCharm and other programs: how they reach a task')
+      }
+    )
+  ];
+  const again: IAction = {
+    label: trans.__('Run again'),
+    icon: 'refresh',
+    title: trans.__('Submit the same job under a new name'),
+    act: act(() => runAgain(job, jobs, host))
+  };
+  const clone = to(
+    { page: 'submit', from: job },
+    { label: trans.__('Clone and edit'), icon: 'copy', title: trans.__('Change the job, then submit it') }
+  );
+  const stop: IAction = {
+    label: ending ? trans.__('Kill now') : trans.__('Stop'),
+    icon: 'stop',
+    title: ending ? trans.__('Its tasks are being stopped: give them no more time to end by themselves') : undefined,
+    act: act(async () => {
+      await wasDone(ending ? 'kill' : 'stop');
+      await model.refresh();
+    })
+  };
+  const remove: IAction = {
+    label: trans.__('Delete'),
+    icon: 'delete',
+    act: act(async () => {
+      if (await wasDone('delete')) {
+        onDeleted();
+      }
+    })
+  };
+  const see: IAction[] =
+    results === null ? [] : to({ page: 'storage', path: results }, { label: trans.__('Open results'), icon: 'folder' });
+  // (nobody wants another notebook server as a job)
+  const isOwn = jobs.isOwnServer(job);
+  const [edit, same] = isOwn ? [[], []] : [clone, [again]];
+  const all = !model.ended
+    ? [...(isOpen(status) ? inside : []), ...(status.neverFits ? edit : []), stop, ...same, ...edit]
+    : status.state === 'FAILED'
+      ? [...edit, ...same]
+      : [...see, ...same, ...edit];
+  const shown = all.slice(0, SHOWN);
+  const left = [...all.slice(SHOWN).filter(one => !shown.includes(one)), ...(model.ended ? [remove] : [])];
+  const isFirst = (action: IAction) => action === shown[0] && action !== stop;
   return (
     <div className="pai-Job-buttons">
-      {isOpen(status) && places.has('terminal') && (
-        <TextButton icon="terminal" onClick={() => places.open({ page: 'terminal', job })}>
-          {trans.__('Terminal')}
-        </TextButton>
-      )}
-      {isOpen(status) && places.has('connect') && (
+      {shown.map(action => (
         <TextButton
-          title={trans.__('SSH, VS Code, PyCharm and other programs: how they reach a task')}
-          onClick={() => places.open({ page: 'connect', job })}
-        >
-          {trans.__('Connect')}
-        </TextButton>
-      )}
-      {!isOwnServer && (
-        <TextButton
-          icon="refresh"
+          key={action.label}
+          icon={action.icon}
+          accept={isFirst(action)}
           disabled={busy}
-          title={trans.__('Submit the same job under a new name')}
-          onClick={act(() => runAgain(job, jobs, host))}
+          title={action.title}
+          onClick={action.act}
         >
-          {trans.__('Run again')}
+          {action.label}
         </TextButton>
-      )}
-      {!isOwnServer && places.has('submit') && (
-        <TextButton
-          icon="copy"
-          title={trans.__('Change the job, then submit it')}
-          onClick={() => places.open({ page: 'submit', from: job })}
-        >
-          {trans.__('Clone and edit')}
-        </TextButton>
-      )}
-      {model.ended ? (
-        <TextButton
-          icon="delete"
+      ))}
+      {left.length > 0 && (
+        <IconButton
+          icon="more"
+          label={trans.__('What else can be done')}
+          aria-haspopup="menu"
           disabled={busy}
-          onClick={act(async () => {
-            if (await wasDone('delete')) {
-              onDeleted();
-            }
-          })}
-        >
-          {trans.__('Delete')}
-        </TextButton>
-      ) : (
-        <TextButton
-          icon="stop"
-          disabled={busy}
-          title={
-            ending ? trans.__('Its tasks are being stopped: give them no more time to end by themselves') : undefined
-          }
-          onClick={act(async () => {
-            await wasDone(ending ? 'kill' : 'stop');
-            await model.refresh();
-          })}
-        >
-          {ending ? trans.__('Kill now') : trans.__('Stop')}
-        </TextButton>
+          onClick={event => {
+            const { left: x, bottom } = event.currentTarget.getBoundingClientRect();
+            openMenu([left], x, bottom, host.root);
+          }}
+        />
       )}
     </div>
   );
+}
+
+/** Return where in the storage the results of a job are, once that is `wanted`; `null`: not known, or elsewhere. */
+function useResults({ client, name }: JobModel, wanted: boolean): string | null {
+  const { facts } = useHost();
+  const [path, setPath] = React.useState<string | null>(null);
+  React.useEffect(() => {
+    let isHere = true;
+    if (wanted) {
+      client.config(name).then(
+        ({ outputDir }) => isHere && setPath(resultsPath(outputDir, name.username, name.name, facts.storageRoot)),
+        () => undefined // the tab that shows it says why
+      );
+    }
+    return () => {
+      isHere = false;
+    };
+  }, [client, name, wanted, facts.storageRoot]);
+  return path;
 }

@@ -240,8 +240,11 @@ function JobRow(props: IRowProps): React.ReactElement {
           {factsOf(job, model, trans).map(fact => (
             <span key={fact}>{fact}</span>
           ))}
-          <Ago time={new Date(job.completedTime ?? job.createdTime)} language={language} />
-          {reason && <span className="pai-JobRow-reason">{reason}</span>}
+          {reason ? (
+            <span>{reason}</span>
+          ) : (
+            <Ago time={new Date(job.completedTime ?? job.createdTime)} language={language} />
+          )}
         </span>
       </div>
       <span role="gridcell">

@@ -30,7 +30,7 @@ const TOGETHER = '*';
 /** Tasks beyond which all but the one that is shown are listed a little later. */
 const MANY = 50;
 
-/** Which log is shown: whose, of several tasks together or of one, of which attempt, and which of its streams. */
+/** Which log is shown: whose, of several tasks together or of one, and of which attempt. */
 export function Choice({ model, known }: { model: LogModel; known: IKnownJob }): React.ReactElement {
   const { trans } = useHost();
   const { attempts, detail } = known;
@@ -118,19 +118,27 @@ export function Choice({ model, known }: { model: LogModel; known: IKnownJob }):
           </select>
         </label>
       )}
-      <label>
-        {trans.__('Stream')}{' '}
-        <select
-          className="pai-Input"
-          value={stream}
-          onChange={event => choose(chosen, event.target.value as Stream, together)}
-        >
-          <option value="all">{trans.__('all output')}</option>
-          <option value="stdout">stdout</option>
-          <option value="stderr">stderr</option>
-        </select>
-      </label>
     </>
+  );
+}
+
+/** Which of its streams is shown. */
+export function StreamChoice({ model }: { model: LogModel }): React.ReactElement {
+  const { trans } = useHost();
+  const { choice } = model;
+  return (
+    <label>
+      {trans.__('Stream')}{' '}
+      <select
+        className="pai-Input"
+        value={choice.stream}
+        onChange={event => model.choose({ ...choice, stream: event.target.value as Stream })}
+      >
+        <option value="all">{trans.__('all output')}</option>
+        <option value="stdout">stdout</option>
+        <option value="stderr">stderr</option>
+      </select>
+    </label>
   );
 }
 

@@ -5,12 +5,12 @@ import * as React from 'react';
 import { IKnownJob } from '../../data/job';
 import { useSignal } from '../../data/store';
 import { useHost } from '../../host';
-import { TextButton } from '../../kit/button';
+import { IconButton, TextButton } from '../../kit/button';
 import { PageError } from '../../kit/status';
 import { localText } from '../../kit/time';
 import { bytesText } from '../../storage/quantities';
 import { ILook, IRun, Looks, shown } from './ansi';
-import { Choice, JumpBar, keyOf, SearchBar } from './bars';
+import { Choice, JumpBar, keyOf, SearchBar, StreamChoice } from './bars';
 import { LogModel } from './model';
 import { ILine } from './reader';
 
@@ -29,6 +29,8 @@ export function LogView(props: ILogProps): React.ReactElement {
   useSignal(model.changed);
   const [query, setQuery] = React.useState('');
   const [times, setTimes] = React.useState(false);
+  const [open, setOpen] = React.useState(false);
+  const id = React.useId();
   const box = React.useRef<HTMLDivElement>(null);
   if (model.choice.tasks.length === 0) {
     return <p role="status">{trans.__('Nothing has been written yet: no task has started.')}</p>;
@@ -37,19 +39,27 @@ export function LogView(props: ILogProps): React.ReactElement {
     <>
       <div className="pai-Log-bar" role="group" aria-label={trans.__('Which log')}>
         <Choice model={model} known={props.known} />
+        <SearchBar model={model} query={query} onQuery={setQuery} firstInView={() => firstInView(box.current)} />
+        <Following {...props} />
+        <IconButton
+          icon="more"
+          label={trans.__('More of the log')}
+          aria-expanded={open}
+          aria-controls={id}
+          onClick={() => setOpen(!open)}
+        />
+      </div>
+      <div className="pai-Log-bar" id={id} hidden={!open}>
+        <StreamChoice model={model} />
         <label className="pai-Log-check">
           <input type="checkbox" checked={times} onChange={event => setTimes(event.target.checked)} />
           {trans.__('Times')}
         </label>
-        <Download model={model} />
-      </div>
-      <div className="pai-Log-bar">
-        <SearchBar model={model} query={query} onQuery={setQuery} firstInView={() => firstInView(box.current)} />
         <JumpBar model={model} />
+        <Download model={model} />
       </div>
       <PageError text={model.error} />
       <Lines model={model} box={box} query={query} times={times} />
-      <Foot {...props} />
     </>
   );
 }
@@ -183,27 +193,27 @@ function Lines(props: ILinesProps): React.ReactElement {
   );
 }
 
-function Foot({ model, known }: ILogProps): React.ReactElement {
+/** Whether new lines come into view by themselves; where they do not, the way to the newest. */
+function Following({ model, known }: ILogProps): React.ReactElement {
   const { trans } = useHost();
   const { top, size } = model.place;
-  const single = model.choice.tasks.length === 1;
   const isOver = known.detail.jobStatus.completedTime !== null;
+  const where = trans.__('from %1 of %2', bytesText(top), bytesText(size));
   return (
-    <p className="pai-Log-foot">
-      <span role="status">
-        {model.following
-          ? isOver
-            ? trans.__('The job has ended: this is its end.')
-            : trans.__('New lines appear here by themselves.')
-          : trans.__('You are looking at an older part.')}
-      </span>{' '}
-      {single && size > 0 && <span>{trans.__('from %1 of %2', bytesText(top), bytesText(size))}</span>}{' '}
-      {!model.following && (
-        <TextButton small onClick={() => void model.toEnd()}>
-          {trans.__('To the end')}
+    <span className="pai-Log-following" data-live={model.following && !isOver}>
+      {model.following ? (
+        <span role="status">{isOver ? trans.__('Complete') : trans.__('Following')}</span>
+      ) : (
+        <TextButton
+          small
+          icon="down"
+          title={model.choice.tasks.length === 1 ? where : undefined}
+          onClick={() => void model.toEnd()}
+        >
+          {isOver ? trans.__('To the end') : trans.__('Jump to the newest lines')}
         </TextButton>
       )}
-    </p>
+    </span>
   );
 }
 
