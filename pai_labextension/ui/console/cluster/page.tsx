@@ -9,7 +9,6 @@ import {
   gpusOf,
   gpuTypes,
   holdersOn,
-  IGpus,
   IHolder,
   IShare,
   IVirtualCluster,
@@ -24,7 +23,7 @@ import {
 import { machineLabel, machineShape, shownState } from '../data/words';
 import { useModel } from '../data/store';
 import { ITranslation, useHost } from '../host';
-import { Bar, PageError, State } from '../kit/status';
+import { Bar, Figures, PageError, State } from '../kit/status';
 import { UsageChart } from './usage';
 
 /** Beyond so many machines there is a field to look for some, and so many are shown at first. */
@@ -44,7 +43,7 @@ export function ClusterPage({ cluster }: { cluster: ClusterModel }): React.React
   return (
     <div className="pai-Scrolled" tabIndex={0} role="region" aria-label={trans.__('Cluster')}>
       <PageError text={machines.error || virtualClusters.error} />
-      <p>{summary(nodes, trans)}</p>
+      <Figures figures={figuresOf(nodes, virtualClusters.answer ?? [], trans)} />
       <PlannedMaintenance nodes={nodes} />
       {types.map(({ type, used, total }) => (
         <Bar key={type} label={type} text={trans.__('%1 of %2 used', used, total)} used={used} total={total} />
@@ -63,15 +62,20 @@ export function ClusterPage({ cluster }: { cluster: ClusterModel }): React.React
   );
 }
 
-function summary(nodes: readonly INode[], trans: ITranslation): string {
+function figuresOf(
+  nodes: readonly INode[],
+  clusters: readonly IVirtualCluster[],
+  trans: ITranslation
+): [string, React.ReactNode][] {
+  const used = ({ free, total }: IShare) => trans.__('%1 of %2', total - free, total);
   const gpus = sum(nodes, gpusOf);
-  const cpus = sum(nodes, node => [share(node, 'cpus')]);
-  const parts = [trans.__('Machines that take jobs: %1 of %2', nodes.filter(takesJobs).length, nodes.length)];
-  if (gpus.total > 0) {
-    parts.push(trans.__('GPUs free: %1 of %2', gpus.free, gpus.total));
-  }
-  parts.push(trans.__('CPUs free: %1 of %2', cpus.free, cpus.total));
-  return parts.join(' · ');
+  const waiting = clusters.reduce((count, cluster) => count + cluster.waiting, 0);
+  return [
+    ...(gpus.total > 0 ? ([[trans.__('GPUs used'), used(gpus)]] as [string, string][]) : []),
+    [trans.__('CPUs used'), used(sum(nodes, node => [share(node, 'cpus')]))],
+    [trans.__('Waiting jobs'), waiting],
+    [trans.__('Machines that take jobs'), trans.__('%1 of %2', nodes.filter(takesJobs).length, nodes.length)]
+  ];
 }
 
 /** What maintenance is planned or under way: a line for each, nothing where there is none. */
@@ -87,53 +91,55 @@ function PlannedMaintenance({ nodes }: { nodes: readonly INode[] }): React.React
   );
 }
 
+/** A virtual cluster: what of it is taken, and by which rules it gives the rest. */
 function VirtualClusterBar({ cluster }: { cluster: IVirtualCluster }): React.ReactElement {
   const { trans, language } = useHost();
   const { name, used, total, guaranteed, most, running, waiting } = cluster;
   const text = cluster.of === 'GPUs' ? trans.__('%1 of %2 GPUs', used, most) : trans.__('%1 of %2 CPUs', used, most);
+  const state = [
+    cluster.stopped ? trans.__('stopped: takes no jobs') : '',
+    trans.__('guaranteed: %1', guaranteed),
+    trans.__('%1 running', running),
+    trans.__('%1 waiting', waiting)
+  ];
   return (
-    <div className="pai-VirtualCluster">
-      <Bar label={name} text={text} used={used} total={most > 0 ? most : total} mark={guaranteed} />
-      <span className="pai-mod-secondary">
-        {[
-          cluster.stopped ? trans.__('stopped: takes no jobs') : '',
-          trans.__('guaranteed: %1', guaranteed),
-          trans.__('%1 running', running),
-          trans.__('%1 waiting', waiting),
-          cluster.shorterFirst ? trans.__('shorter jobs come first') : '',
-          cluster.placement === 'spread'
-            ? trans.__('what starts gets the emptiest machines')
-            : trans.__('what starts fills machines')
-        ]
-          .filter(Boolean)
-          .join(' · ')}
-      </span>
-      {cluster.shortestRemaining && (
-        <span className="pai-mod-secondary">
-          {trans.__('Jobs that need least GPU time to their end come first and stop others.')}
-        </span>
-      )}
-      {cluster.levelGpuHours.length > 0 && (
-        <span className="pai-mod-secondary">
-          {trans.__(
-            'A job goes to the next level when it has had so many GPU hours: %1. Lower levels come first and stop others.',
-            cluster.levelGpuHours.map(hours => hours.toLocaleString(language)).join(' · ')
-          )}
-        </span>
-      )}
-      {cluster.fairShareHours > 0 && (
-        <span className="pai-mod-secondary">
-          {trans.__('Who has used less comes first; half counts after %1 hours.', cluster.fairShareHours)}{' '}
-          {cluster.usedLately &&
-            trans.__(
-              'You have used %1 GPU hours lately: %2 % of all.',
-              cluster.usedLately.gpuHours.toLocaleString(language, { maximumFractionDigits: 1 }),
-              Math.round(cluster.usedLately.percent)
-            )}
-        </span>
-      )}
-    </div>
+    <details className="pai-VirtualCluster">
+      <summary>
+        <Bar label={name} text={text} used={used} total={most > 0 ? most : total} mark={guaranteed} />
+        <span className="pai-mod-secondary">{state.filter(Boolean).join(' · ')}</span>
+      </summary>
+      <ul className="pai-mod-secondary">
+        {rulesOf(cluster, trans, language).map(rule => (
+          <li key={rule}>{rule}</li>
+        ))}
+      </ul>
+    </details>
   );
+}
+
+/** Return the rules of a virtual cluster, a sentence each. */
+function rulesOf(cluster: IVirtualCluster, trans: ITranslation, language: string): string[] {
+  const { levelGpuHours, fairShareHours, usedLately } = cluster;
+  return [
+    cluster.placement === 'spread'
+      ? trans.__('what starts gets the emptiest machines')
+      : trans.__('what starts fills machines'),
+    cluster.shorterFirst && trans.__('shorter jobs come first'),
+    cluster.shortestRemaining && trans.__('Jobs that need least GPU time to their end come first and stop others.'),
+    levelGpuHours.length > 0 &&
+      trans.__(
+        'A job goes to the next level when it has had so many GPU hours: %1. Lower levels come first and stop others.',
+        levelGpuHours.map(hours => hours.toLocaleString(language)).join(' · ')
+      ),
+    fairShareHours > 0 && trans.__('Who has used less comes first; half counts after %1 hours.', fairShareHours),
+    fairShareHours > 0 &&
+      usedLately &&
+      trans.__(
+        'You have used %1 GPU hours lately: %2 % of all.',
+        usedLately.gpuHours.toLocaleString(language, { maximumFractionDigits: 1 }),
+        Math.round(usedLately.percent)
+      )
+  ].filter((rule): rule is string => Boolean(rule));
 }
 
 function MachineList({ nodes }: { nodes: readonly INode[] }): React.ReactElement {
@@ -155,11 +161,11 @@ function MachineList({ nodes }: { nodes: readonly INode[] }): React.ReactElement
         />
       )}
       {found.length === 0 && <p role="status">{trans.__('No machine has all of that.')}</p>}
-      <ul className="pai-Machines">
+      <div className="pai-Machines">
         {found.slice(0, shown).map(node => (
-          <MachineCard key={node.name} node={node} />
+          <MachineTile key={node.name} node={node} />
         ))}
-      </ul>
+      </div>
       {found.length > shown && (
         <button type="button" className="pai-Input" onClick={() => setShown(shown + SHOWN)}>
           {trans._n('Show %1 more machine', 'Show %1 more machines', Math.min(SHOWN, found.length - shown))}
@@ -169,44 +175,43 @@ function MachineList({ nodes }: { nodes: readonly INode[] }): React.ReactElement
   );
 }
 
-/** A machine: how it is, what of it is taken, and whose jobs have its GPUs. */
-function MachineCard({ node }: { node: INode }): React.ReactElement {
+/** A machine as a tile: its state, a square for each GPU; opened: what of it is taken, and whose jobs have its GPUs. */
+function MachineTile({ node }: { node: INode }): React.ReactElement {
   const { trans, language } = useHost();
   const holders = holdersOn(node);
   const disk = diskOf(node);
+  const gpus = gpusOf(node);
   const storage = share(node, 'storageGB');
   return (
-    <li className="pai-Machine" data-state={shownState(node)}>
-      <h4>{node.name}</h4>
+    <details className="pai-Machine" data-state={shownState(node)}>
+      <summary>
+        <State shape={machineShape(node)}>{node.name}</State>
+        <span className="pai-Machine-squares" aria-hidden="true">
+          {gpus
+            .flatMap(each => each.holders)
+            .map((holder, number) => (
+              <span key={number} className="pai-Machine-square" data-held={holder.held} title={title(holder, trans)} />
+            ))}
+        </span>
+        {gpus.length > 0 && (
+          <span className="pai-mod-unseen">
+            {trans.__('%1 of %2 GPUs', sum([node], gpusOf).total - sum([node], gpusOf).free, sum([node], gpusOf).total)}
+          </span>
+        )}
+      </summary>
+      <span>{machineLabel(node, trans, language)}</span>
       {node.rack && <span className="pai-mod-secondary">{trans.__('rack %1', node.rack)}</span>}
-      <State shape={machineShape(node)}>{machineLabel(node, trans, language)}</State>
-      {gpusOf(node).map(gpus => (
-        <Gpus key={gpus.type} gpus={gpus} />
+      {gpus.map(each => (
+        <UsedBar key={each.type} label={each.simulated ? trans.__('%1 (simulated)', each.type) : each.type} of={each} />
       ))}
-      <FreeBar label={trans.__('CPUs')} of={share(node, 'cpus')} />
-      <FreeBar label={trans.__('Memory (GB)')} of={inGb(share(node, 'memoryMB'))} />
-      {disk && <FreeBar label={trans.__('Disk (GB)')} of={inGb(disk)} />}
+      <UsedBar label={trans.__('CPUs')} of={share(node, 'cpus')} />
+      <UsedBar label={trans.__('Memory (GB)')} of={inGb(share(node, 'memoryMB'))} />
+      {disk && <UsedBar label={trans.__('Disk (GB)')} of={inGb(disk)} />}
       <span className="pai-mod-secondary">
         {trans.__('Disk that jobs may still reserve: %1 of %2 GB', storage.free, storage.total)}
       </span>
       {holders.length > 0 && <span>{trans.__('GPUs held by: %1', holders.join(', '))}</span>}
-    </li>
-  );
-}
-
-/** Shows one square for each GPU beneath how many are free. */
-function Gpus({ gpus }: { gpus: IGpus }): React.ReactElement {
-  const { trans } = useHost();
-  return (
-    <div className="pai-Bar">
-      <span className="pai-Bar-label">{gpus.simulated ? trans.__('%1 (simulated)', gpus.type) : gpus.type}</span>
-      <span className="pai-Bar-text">{trans.__('%1 of %2 free', gpus.free, gpus.total)}</span>
-      <span className="pai-Machine-squares" aria-hidden="true">
-        {gpus.holders.map((holder, number) => (
-          <span key={number} className="pai-Machine-square" data-held={holder.held} title={title(holder, trans)} />
-        ))}
-      </span>
-    </div>
+    </details>
   );
 }
 
@@ -214,10 +219,10 @@ function title({ held, name }: IHolder, trans: ITranslation): string {
   return name ?? (held === 'no' ? trans.__('free') : trans.__('another user’s job'));
 }
 
-function FreeBar({ label, of: { free, total } }: { label: string; of: IShare }): React.ReactElement {
+function UsedBar({ label, of: { free, total } }: { label: string; of: IShare }): React.ReactElement {
   const { trans } = useHost();
-  const text = trans.__('%1 of %2 free', free, total);
-  return <Bar label={label} text={text} used={Math.max(0, total - free)} total={total} />;
+  const used = Math.max(0, total - free);
+  return <Bar label={label} text={trans.__('%1 of %2 used', used, total)} used={used} total={total} />;
 }
 
 function inGb({ free, total }: IShare): IShare {

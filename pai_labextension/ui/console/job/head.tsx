@@ -12,7 +12,7 @@ import { Place, useHost } from '../host';
 import { end, Ending, runAgain } from '../jobs/ending';
 import { IconButton, TextButton } from '../kit/button';
 import { IEntry, openMenu } from '../kit/menu';
-import { State } from '../kit/status';
+import { Figures, State } from '../kit/status';
 import { durationWords, LocalTime } from '../kit/time';
 
 /** How many buttons there are beside the menu, and how many machines are named. */
@@ -53,14 +53,14 @@ export function JobHead(props: IHeadProps): React.ReactElement {
         {jobs.isOwnServer(job) && <span className="pai-mod-secondary">{trans.__('this notebook server')}</span>}
         {known && <Buttons {...props} known={known} />}
       </div>
-      {known ? <Figures known={known} /> : <p>{trans.__('Virtual cluster %1', status.virtualCluster)}</p>}
+      {known ? <JobFigures known={known} /> : <p>{trans.__('Virtual cluster %1', status.virtualCluster)}</p>}
       {known && <Causes known={known} user={job.username} />}
     </section>
   );
 }
 
 /** What one wants to know in numbers, each with what it is of. */
-function Figures({ known }: { known: IKnownJob }): React.ReactElement {
+function JobFigures({ known }: { known: IKnownJob }): React.ReactElement {
   const { trans, language } = useHost();
   const { jobStatus: status, taskRoles } = known.detail;
   const { state, appLaunchedTime: launched, completedTime: completed } = status;
@@ -87,15 +87,7 @@ function Figures({ known }: { known: IKnownJob }): React.ReactElement {
   add(trans.__('Priority'), status.priority, state === 'WAITING');
   add(trans.__('Attempt'), known.attempts.length, known.attempts.length > 1);
   add(trans.__('Ends at the latest'), time(ends ?? 0), ends !== null);
-  return (
-    <dl className="pai-Job-figures">
-      {figures.map(([label, value]) => (
-        <div key={label}>
-          <dt>{label}</dt> <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Figures figures={figures} />;
 }
 
 /** Why it waits, what it waits for, how it ended, and the ports of what runs. */

@@ -49,6 +49,19 @@ export function State({ shape, children }: { shape: Shape; children: React.React
   );
 }
 
+/** What one wants to know first, each below what it is of. */
+export function Figures({ figures }: { figures: readonly (readonly [string, React.ReactNode])[] }): React.ReactElement {
+  return (
+    <dl className="pai-Figures">
+      {figures.map(([label, value]) => (
+        <div key={label}>
+          <dt>{label}</dt> <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
 interface IBarProps {
   /** What it is of. */
   label: string;
