@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 
 from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler, HubOAuthenticated
 from tornado.httpserver import HTTPServer
-from tornado.web import Application, StaticFileHandler
+from tornado.web import Application, RequestHandler, StaticFileHandler
 
-from pai_labextension.callers import PersonHandler, RefusedError
+from pai_labextension.callers import Caller, LoginWatch, PersonHandler, RefusedError
 from pai_labextension.messages import msg
 from pai_labextension.proxy.forwarding import Forwarding, StorageForwarding, Upstream
 
@@ -52,6 +52,14 @@ class ConsoleAuth(HubOAuth):  # type: ignore[misc]  # jupyterhub has no types
     def __init__(self, **settings: Any) -> None:
         super().__init__(cache_max_age=20, allow_token_in_url=False, **settings)
 
+    def _get_token_url(self, handler: RequestHandler) -> str:  # noqa: ARG002
+        # jupyterhub takes one from the address of a WebSocket, whatever `allow_token_in_url` says
+        return ""
+
+    async def is_there(self, token: str) -> bool:
+        """Ask the Hub whether a token is still somebody's; web.HTTPError where it cannot say."""
+        return await self.user_for_token(token, use_cache=False, sync=False) is not None
+
 
 class ConsoleHandler(HubOAuthenticated, PersonHandler):  # type: ignore[misc]  # as above
     """Knows for each request who asks, and with which token; the Hub's checks against forged ones hold."""
@@ -73,6 +81,11 @@ class ConsoleHandler(HubOAuthenticated, PersonHandler):  # type: ignore[misc]  #
         self.person = str(model["name"])
         self.is_administrator = bool(model.get("admin"))
         self.caller_token = str(self.hub_auth.get_token(self) or "")
+
+    @property
+    def caller(self) -> Caller:
+        """Return who asks, and with which token."""
+        return Caller(self.person, self.caller_token)
 
     def nobody(self) -> None:
         """Refuse who has not said who they are."""
@@ -212,6 +225,7 @@ def make_app(prefix: str, hub_prefix: str, upstream: Upstream, static: Path) -> 
             ),
         ],
         cookie_secret=secrets.token_bytes(32),
+        logins=LoginWatch(lambda token: ConsoleAuth.instance().is_there(token)),
     )
 
 
