@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: What answers below `<base_url>/pai/`: the module that knows how, and where. Loaded when first asked for.
 _PARTS = (
-    (".proxy.handlers", "api|webhdfs"),
+    (".proxy.handlers", "api|webhdfs|stream"),
     (".runs.code_handlers", "code-plan|submit-with-code"),
     (".job_editor.handlers", "job-editor"),
     (".kernels.handlers", "kernels"),

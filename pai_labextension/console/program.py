@@ -24,9 +24,10 @@ from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler, HubOAuth
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler, StaticFileHandler
 
-from pai_labextension.callers import Caller, LoginWatch, PersonHandler, RefusedError
+from pai_labextension.callers import Caller, LoginWatch, PersonHandler, PersonSocket, RefusedError
 from pai_labextension.messages import msg
 from pai_labextension.proxy.forwarding import Forwarding, StorageForwarding, Upstream
+from pai_labextension.proxy.stream import FollowingSocket, Streams
 
 # Who asks: by the Hub's login or by a token of the Hub's, asked anew for every request.
 
@@ -116,6 +117,18 @@ class ConsoleApiHandler(Forwarding, ConsoleHandler):
 
 class ConsoleStorageHandler(StorageForwarding, ConsoleApiHandler):
     """Forwards one request to the storage, in the name of whoever asks."""
+
+
+class ConsoleStreamSocket(FollowingSocket, ConsoleHandler, PersonSocket):
+    """Follows what whoever asks may see, through one connection of a page."""
+
+    def initialize(self, streams: Streams) -> None:
+        """Take what is followed."""
+        self._streams = streams
+
+    async def receive(self, message: str | bytes) -> None:
+        """Do what a message says."""
+        self.take(message)
 
 
 # The page, which is the same at every address: what it shows there it finds out by itself.
@@ -209,13 +222,14 @@ class ConsoleFileHandler(StaticFileHandler):
 _log = logging.getLogger(__name__)
 
 
-def make_app(prefix: str, hub_prefix: str, upstream: Upstream, static: Path) -> Application:
+def make_app(prefix: str, hub_prefix: str, upstream: Upstream, streams: Streams, static: Path) -> Application:
     """Make the application below the service's prefix."""
     files = json.loads((static / "files.json").read_text(encoding="utf-8"))
     return Application(
         [
             (prefix + "api/v1/(.*)", ConsoleApiHandler, {"upstream": upstream}),
             (prefix + "webhdfs/v1/(.*)", ConsoleStorageHandler, {"upstream": upstream}),
+            (prefix + "stream", ConsoleStreamSocket, {"streams": streams}),
             (prefix + "static/(.*)", ConsoleFileHandler, {"path": str(static)}),
             (prefix + "oauth_callback", HubOAuthCallbackHandler),
             (
@@ -260,7 +274,8 @@ async def _serve(scheduler_url: str, static: Path) -> None:
     # (a host is named where ours is another than the Hub's)
     hub_prefix = os.environ.get("JUPYTERHUB_HOST", "") + os.environ.get("JUPYTERHUB_BASE_URL", "/") + "hub/"
     prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/pai-console/")
-    server = HTTPServer(make_app(prefix, hub_prefix, upstream, static), xheaders=True)
+    streams = Streams(upstream)
+    server = HTTPServer(make_app(prefix, hub_prefix, upstream, streams, static), xheaders=True)
     server.listen(address.port or 0, address.hostname or "127.0.0.1")
     _log.info("listening at port %s", address.port)
     ended = asyncio.Event()
@@ -268,4 +283,5 @@ async def _serve(scheduler_url: str, static: Path) -> None:
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     await ended.wait()
     server.stop()
+    await streams.close()
     await upstream.close()

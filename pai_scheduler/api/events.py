@@ -16,6 +16,7 @@ from pai_scheduler.store.records import StoredJobEvent
 from .base import PageRequest, Route, asked_page, bad_query, routes, whole_number
 from .operations import (
     AFTER,
+    FLAG,
     FOLLOW,
     LAST_EVENT_ID,
     LIMIT,
@@ -75,7 +76,14 @@ class ChangesHandler(StreamHandler):
 #: Seconds between signs of life, below the idle limits of common proxies.
 HEARTBEAT_SECONDS = 15.0
 
-_FOLLOWING = [FOLLOW, LAST_EVENT_ID, LIMIT, AFTER]
+_NEW = query(
+    "new",
+    FLAG,
+    "With `follow`: only what happens from now on, unless `Last-Event-ID` says more. The first `id:`, which "
+    "has no event, is that of the last one so far",
+    "0",
+)
+_FOLLOWING = [FOLLOW, _NEW, LAST_EVENT_ID, LIMIT, AFTER]
 _LISTED = Answer(
     "The events; followed, as server-sent events with `id:` and one event as JSON in `data:`.",
     list[JobEvent],
@@ -150,6 +158,9 @@ class EventsHandler(StreamHandler, ListHandler):
             self.set_header("Content-Type", "text/event-stream; charset=UTF-8")
             self.set_header("X-Accel-Buffering", "no")
             await self.send("retry: 1000\n\n")
+            if not after and self.query_flag("new"):
+                after = await self.service.job_events.last()
+                await self.send(f"id: {after}\n\n")
             async for stored in self._with_heartbeats(
                 self.service.job_events.follow(self.principal, user, name, after)
             ):

@@ -95,6 +95,10 @@ class JobEvents:
         or to all jobs that the caller may see."""
         return await self._read(await self._followed(principal, owner, name), after, limit)
 
+    async def last(self) -> int:
+        """Return the id of the newest event, whosever it is; 0 where there is none."""
+        return await self._reader.read(self._store.last_job_event)
+
     async def follow(
         self, principal: Principal, owner: str | None, name: str | None, after: int = 0
     ) -> AsyncGenerator[StoredJobEvent, None]:
@@ -107,7 +111,7 @@ class JobEvents:
                 news.clear()
                 # asked before reading, and of what is durable: nothing is missed at the end
                 over = job_id is not None and await self._reader.read(self._store.is_over, job_id)
-                last = await self._reader.read(self._store.last_job_event) if job_id is None else after
+                last = await self.last() if job_id is None else after
                 entries = await self._read(followed, after, _PAGE)
                 for entry in entries:
                     after = entry.id

@@ -407,8 +407,6 @@ VALUES = {
 #: what a page needs no answer of: passwords, the notebook server's own address, and that of a task's port;
 #: and what administrators do about machines, at the Hub
 KEPT_BACK = {
-    # nothing in JupyterLab waits for it
-    "GET /changes",
     # the notebook server itself asks
     "GET /schedule-times",
     "PUT /nodes/{node}",
