@@ -3,6 +3,7 @@
 import * as React from 'react';
 
 import type { Client, IJobName } from './data/client';
+import type { IChannel, IHeard } from './data/stream';
 
 /** A person's language; JupyterLab's `TranslationBundle` is one. */
 export interface ITranslation {
@@ -36,6 +37,8 @@ export interface ITransport {
   href(path: readonly string[], query?: Query): string;
   /** Return a link that the server has told, absolute or below its own address, as the browser opens it. */
   resolve(link: string): string;
+  /** Connect to what is told without being asked for; absent: there is no such way. */
+  connect?(heard: IHeard): IChannel;
 }
 
 /** Something that can be looked at. */

@@ -12,6 +12,7 @@ import { ApiError, UNREACHABLE } from '../console/data/errors';
 import { IJobsModel } from '../console/data/jobs';
 import { NO_BODY, Speaking } from '../console/data/speaking';
 import { tellAnswered } from '../console/data/store';
+import { IChannel, IHeard, overWebSocket } from '../console/data/stream';
 import { addressOf, carried, IHost, IQuestion, ITranslation, ITransport, Place, Query } from '../console/host';
 import { Banner } from './banner';
 
@@ -119,6 +120,12 @@ export class LabTransport implements ITransport {
 
   resolve(link: string): string {
     return new URL(link, new URL(this.settings.baseUrl, location.href)).href;
+  }
+
+  connect(heard: IHeard): IChannel {
+    const { wsUrl, token, appendToken, WebSocket } = this.settings;
+    const query = appendToken && token ? `?token=${encodeURIComponent(token)}` : '';
+    return overWebSocket(new WebSocket(URLExt.join(wsUrl, ROUTES, 'stream') + query), null, heard);
   }
 
   /** Send with an XMLHttpRequest: `fetch` does not tell how much has gone off. */

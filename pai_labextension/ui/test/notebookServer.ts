@@ -27,6 +27,8 @@ export class NotebookServer {
 
   static async open(): Promise<NotebookServer> {
     const server = new NotebookServer();
+    // nothing is told here: all has to be asked for
+    server.server.on('upgrade', (_, socket) => socket.destroy());
     await new Promise<void>(resolve => server.server.listen(0, '127.0.0.1', resolve));
     return server;
   }

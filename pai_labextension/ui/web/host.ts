@@ -3,6 +3,7 @@
 import { Client } from '../console/data/client';
 import { ApiError, json, UNREACHABLE } from '../console/data/errors';
 import { Signal, tellAnswered } from '../console/data/store';
+import { IChannel, IHeard, overWebSocket } from '../console/data/stream';
 import { addressOf, carried, IHost, INavigator, IQuestion, ITranslation, ITransport, Query } from '../console/host';
 
 /** What the server has written into the page. */
@@ -71,6 +72,12 @@ export class WebTransport implements ITransport {
 
   resolve(link: string): string {
     return new URL(link, new URL(this.facts.prefix, location.href)).href;
+  }
+
+  connect(heard: IHeard): IChannel {
+    const url = new URL(this.href(['stream']), location.href);
+    url.protocol = url.protocol.replace('http', 'ws');
+    return overWebSocket(new WebSocket(url), xsrf(), heard);
   }
 
   private setLoggedOut(loggedOut: boolean): void {

@@ -122,3 +122,26 @@ async def _all_events(client: Client) -> list[dict[str, object]]:
     response = await client._send("GET", "events")
     listed: list[dict[str, object]] = response.json()
     return listed
+
+
+async def test_who_follows_from_now_on_hears_nothing_of_before_and_from_where_to_go_on(
+    http: httpx.AsyncClient, alice: Client
+) -> None:
+    await alice.submit(hello_job("before"))
+    before = [event["id"] async for event in alice.events("alice", "before")]
+    async with http.stream("GET", "/events?follow=1&new=1") as response:
+        lines = response.aiter_lines()
+        async for line in lines:
+            if line.startswith("id: "):
+                break
+        assert int(line.removeprefix("id: ")) >= before[-1]
+        await alice.submit(hello_job("after"))
+        async for line in lines:
+            if line.startswith("data: "):
+                break
+        assert json.loads(line.removeprefix("data: "))["job"] == "after"
+    headers = {"Last-Event-ID": str(before[0])}
+    async with http.stream("GET", "/events?follow=1&new=1", headers=headers) as response:
+        async for number, _ in _frames(response):
+            assert number == before[1]
+            break

@@ -55,6 +55,7 @@ import {
 } from '../generated/valibot.gen';
 import { addressOf, IQuestion, ITranslation, ITransport, Query } from '../host';
 import { accepted, ApiError, json, parsed } from './errors';
+import { LiveStream, Subject } from './stream';
 
 export type {
   ClusterUsage as IClusterUsage,
@@ -119,6 +120,8 @@ export interface ILogSource {
   read(offset: number, limit: number, timestamps: boolean): Promise<ILogAnswer>;
   /** Read at most `limit` bytes, with times, from the first line on that did not begin before `time` (ms). */
   since(time: number, limit: number): Promise<ILogAnswer>;
+  /** What is followed to be told of what is written. */
+  readonly subject?: Subject;
 }
 
 /** Bytes of a log, and what is said of them. */
@@ -181,7 +184,12 @@ export class Client {
   constructor(
     private readonly transport: ITransport,
     private readonly trans: ITranslation
-  ) {}
+  ) {
+    this.stream = transport.connect ? new LiveStream(heard => transport.connect!(heard)) : null;
+  }
+
+  /** Tells what happens; `null`: all has to be asked for. */
+  readonly stream: LiveStream | null;
 
   /** Return who the person is to the scheduler. */
   async whoami(): Promise<IUser> {
@@ -316,7 +324,8 @@ export class Client {
     };
     return {
       read: (offset, limit, timestamps) => read({ offset, limit, timestamps: timestamps ? 1 : 0 }),
-      since: (time, limit) => read({ since: Math.max(0, Math.floor(time)), limit, timestamps: 1 })
+      since: (time, limit) => read({ since: Math.max(0, Math.floor(time)), limit, timestamps: 1 }),
+      subject: { kind: 'log', user: job.username, job: job.name, ...task, stream }
     };
   }
 

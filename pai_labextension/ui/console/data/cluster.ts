@@ -3,7 +3,7 @@
 import { ITranslation } from '../host';
 import { localText } from '../kit/time';
 import { Client, INode, IVirtualClusters } from './client';
-import { IDisposable, Polled, Signal } from './store';
+import { clusterChanges, IDisposable, Polled, Signal } from './store';
 
 /** What one has of something, of how much. */
 export interface IHeld {
@@ -41,8 +41,9 @@ export class ClusterModel implements IDisposable {
   readonly usage: UsageModel;
 
   constructor(api: Client) {
-    this.machines = new Polled(() => api.nodes());
-    this.virtualClusters = new Polled(async () => described(await api.virtualClusters()));
+    const followed = () => clusterChanges(api);
+    this.machines = new Polled(() => api.nodes(), undefined, followed);
+    this.virtualClusters = new Polled(async () => described(await api.virtualClusters()), undefined, followed);
     this.usage = new UsageModel(api);
     this.parts = [this.machines, this.virtualClusters, this.usage];
     this.parts.forEach(part => part.changed.connect(() => this.changed.emit()));

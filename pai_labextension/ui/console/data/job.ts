@@ -4,10 +4,11 @@ import { AttemptInfo, JobDetail, JobStatus, TaskStatus } from '../generated/type
 import { ITranslation } from '../host';
 import { Client, IAttemptTask, IJobName } from './client';
 import { ApiError } from './errors';
-import { IDisposable, Polled, Signal } from './store';
+import { clusterChanges, IDisposable, jobEvents, Polled, Signal } from './store';
 
-/** ms between two questions. */
+/** ms between two questions, and between two that are asked because something has happened. */
 const INTERVAL = 2_000;
+const PAUSE = 1_000;
 
 /** A job with all its attempts, the oldest first. These are without their tasks: the job has those of the last one. */
 export interface IKnownJob {
@@ -22,7 +23,11 @@ export class JobModel implements IDisposable {
     readonly client: Client,
     readonly name: IJobName
   ) {
-    this.polled = new Polled(() => this.ask(), INTERVAL);
+    this.polled = new Polled(
+      () => this.ask(),
+      INTERVAL,
+      () => this.followed()
+    );
     this.polled.changed.connect(() => this.changed.emit());
   }
 
@@ -69,6 +74,13 @@ export class JobModel implements IDisposable {
   dispose(): void {
     this.polled.dispose();
     this.changed.clear();
+  }
+
+  /** Return what may change it: what happens to it, and while it waits all that others do. */
+  private followed() {
+    const { username, name } = this.name;
+    const waits = this.known?.detail.jobStatus.state === 'WAITING';
+    return [...jobEvents(this.client, username, PAUSE, name), ...(waits ? clusterChanges(this.client) : [])];
   }
 
   private async ask(): Promise<IKnownJob> {

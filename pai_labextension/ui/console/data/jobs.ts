@@ -2,7 +2,7 @@
 
 import { Client, IJob, JobState, IWait } from './client';
 import { ApiError } from './errors';
-import { fewAtOnce, IDisposable, ISignal, Poll, Signal } from './store';
+import { clusterChanges, fewAtOnce, IDisposable, ISignal, jobEvents, Poll, Signal } from './store';
 
 /** A job, and how it is. */
 export type IJobState = Pick<IJob, 'name' | 'username' | 'state' | 'subState'>;
@@ -203,6 +203,8 @@ function isSame(one: IJob, other: IJob): boolean {
 /** ms between two questions, and at most after failed ones. A list of many answers is asked for less often. */
 const INTERVAL = 5_000;
 const MAX_INTERVAL = 30_000;
+/** ms between two that are asked because something has happened. */
+const PAUSE = 1_000;
 /** For how many waiting jobs in view to ask why, each a request. */
 const REASONS = 20;
 /** How many requests that end jobs are under way at once, and how many that ask why jobs wait. */
@@ -256,7 +258,8 @@ export class JobsModel implements IJobsModel {
       interval: INTERVAL,
       max: MAX_INTERVAL,
       // who is told outside of the page hears of the jobs that have not ended
-      hidden: () => this.heardHidden && (this._jobs?.some(isActive) ?? true)
+      hidden: () => this.heardHidden && (this._jobs?.some(isActive) ?? true),
+      followed: () => this.followed()
     });
     this.poll.start();
   }
@@ -344,9 +347,22 @@ export class JobsModel implements IJobsModel {
     this.changed.clear();
   }
 
+  /** Return what may change them: what happens to them, and while some wait all that others do. */
+  private followed() {
+    if (this.user === undefined) {
+      return [];
+    }
+    const pages = this.own?.pages ?? 1;
+    return [
+      ...jobEvents(this.api, this.user, pages > 1 ? INTERVAL * pages : PAUSE),
+      ...(this._jobs?.some(job => job.state === 'WAITING') ? clusterChanges(this.api) : [])
+    ];
+  }
+
   private async ask(): Promise<void> {
     try {
-      this.own ??= new OwnJobs(this.api, (await this.api.whoami()).username, () => this.take());
+      this.user ??= (await this.api.whoami()).username;
+      this.own ??= new OwnJobs(this.api, this.user, () => this.take());
       await this.own.follow(this.listed);
       this.poll.interval = INTERVAL * this.own.pages;
       this._error = '';
@@ -424,6 +440,7 @@ export class JobsModel implements IJobsModel {
   private readonly poll: Poll;
   private _jobs: readonly IJob[] | null = null;
   private _error = '';
+  private user: string | undefined;
   private own: OwnJobs | undefined;
   private readonly stoppedHere = new Set<string>();
   private readonly waits = new Map<string, IWait>();

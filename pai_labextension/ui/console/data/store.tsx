@@ -4,6 +4,7 @@ import * as React from 'react';
 
 import { useShown } from '../host';
 import { messageOf } from './errors';
+import type { LiveStream, Subject } from './stream';
 
 /** Something that holds on to others until it is disposed of. */
 export interface IDisposable {
@@ -89,11 +90,35 @@ export interface IPollOptions {
   readonly max: number;
   /** Whether it is asked while nobody sees the page, too. */
   readonly hidden?: () => boolean;
+  /** What is followed at the moment, so that nothing need be asked again and again. */
+  readonly followed?: () => readonly IFollowed[];
 }
+
+/** Something that is followed because it may change an answer. */
+export interface IFollowed {
+  readonly stream: LiveStream;
+  readonly subject: Subject;
+  /** ms between two questions that it leads to, at least. */
+  readonly pause: number;
+  /** Whether what is told may change the answer; absent: all of it. */
+  readonly concerns?: (data: unknown) => boolean;
+  /** Where the answer ends, for what goes on from there; and what takes what is told, instead of a question. */
+  readonly cursor?: string;
+  readonly take?: (data: unknown) => void;
+}
+
+/** ms within which what is told leads to one question. */
+const JOINED = 250;
+/** ms between two questions while all is told: what is seen by nobody's event (a time, a forecast) changes, too. */
+const FOLLOWED_INTERVAL = 60_000;
+/** ms after which what was refused is followed again. */
+const REFUSED = 30_000;
 
 /**
  * Asks a question again and again while it is started: less often while that fails, not at all while the page is hidden,
  * and at once when the server answers again, the network is back, or the page is looked at again.
+ *
+ * While it is told of what changes the answer (`followed`) it asks when that happens, and else rarely.
  */
 export class Poll implements IDisposable {
   /** ms until the next question; a change holds from the next one on. */
@@ -105,7 +130,8 @@ export class Poll implements IDisposable {
   ) {
     this.interval = options.interval;
     const wake = () => {
-      if (this.isWaiting && !this.rests) {
+      const dropped = this.isStarted && this.follow();
+      if ((this.isWaiting || dropped) && !this.rests) {
         void this.refresh();
       }
     };
@@ -135,7 +161,46 @@ export class Poll implements IDisposable {
   stop(): void {
     this.isStarted = false;
     this.isWaiting = false;
+    this.due = Infinity;
     clearTimeout(this.timer);
+    this.follow();
+  }
+
+  /** Follow what is to be followed at the moment, and nothing else; return whether that is something else now. */
+  follow(): boolean {
+    const wanted = new Map<string, IFollowed>();
+    for (const one of (this.isStarted ? this.options.followed?.() : undefined) ?? []) {
+      wanted.set(JSON.stringify(one.subject), one);
+    }
+    let changed = false;
+    for (const [key, following] of this.following) {
+      const one = wanted.get(key);
+      if (one === undefined) {
+        following.leave();
+        this.following.delete(key);
+        changed = true;
+      } else {
+        following.one = one;
+      }
+    }
+    for (const [key, one] of wanted) {
+      if (!this.following.has(key) && Date.now() >= (this.refused.get(key) ?? 0)) {
+        this.begin(key, one);
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  /** Ask within a moment, but not sooner than `pause` (ms) after the last answer. */
+  soon(pause = 0): void {
+    if (this.isStarted) {
+      this.told ??= { time: Date.now(), pause };
+      this.told.pause = Math.min(this.told.pause, pause);
+      if (!this.asking) {
+        this.wait();
+      }
+    }
   }
 
   /** Ask now, and go on from there; resolves when that is answered, or has failed. */
@@ -155,6 +220,9 @@ export class Poll implements IDisposable {
     }
     clearTimeout(this.timer);
     this.isWaiting = false;
+    this.due = Infinity;
+    this.told = null;
+    this.follow();
     this.asking = this.once();
     await this.asking;
   }
@@ -173,16 +241,24 @@ export class Poll implements IDisposable {
       this.failures += 1;
     }
     this.asking = null;
+    this.answeredAt = Date.now();
     if (this.isStarted && !this.next) {
+      this.follow();
+      const { interval, failures } = this;
+      // not all pages at once, after a server was away
+      const longer = failures > 0 ? interval * 2 ** Math.min(failures, 16) * (0.75 + Math.random() / 2) : interval;
+      this.due = this.answeredAt + Math.min(longer, Math.max(this.options.max, interval));
       this.wait();
     }
   }
 
+  /** Wait until it is time to ask. */
   private wait(): void {
+    clearTimeout(this.timer);
     this.isWaiting = this.failures > 0;
-    const { interval, failures } = this;
-    // not all pages at once, after a server was away
-    const longer = failures > 0 ? interval * 2 ** Math.min(failures, 16) * (0.75 + Math.random() / 2) : interval;
+    const { told, answeredAt } = this;
+    const rarely = this.isTold ? Math.max(this.due, answeredAt + FOLLOWED_INTERVAL) : this.due;
+    const soon = told ? Math.max(told.time + JOINED, answeredAt + told.pause) : Infinity;
     this.timer = setTimeout(
       () => {
         if (this.rests) {
@@ -191,8 +267,51 @@ export class Poll implements IDisposable {
           void this.refresh();
         }
       },
-      Math.min(longer, Math.max(this.options.max, interval))
+      Math.max(0, Math.min(rarely, soon) - Date.now())
     );
+  }
+
+  private begin(key: string, one: IFollowed): void {
+    const following: IFollowing = { one, isLive: false, leave: () => undefined };
+    this.following.set(key, following);
+    const turn = (isLive: boolean) => {
+      following.isLive = isLive;
+      if (this.isStarted && !this.asking && this.due < Infinity) {
+        this.wait();
+      }
+    };
+    following.leave = one.stream.follow(one.subject, one.cursor ?? null, {
+      live: () => {
+        turn(true);
+        if (this.failures > 0) {
+          this.soon();
+        }
+      },
+      lost: () => turn(false),
+      gap: () => following.one.take === undefined && this.soon(),
+      data: data => {
+        const { take, concerns, pause } = following.one;
+        if (take) {
+          take(data);
+        } else if (concerns?.(data) ?? true) {
+          this.soon(pause);
+        }
+      },
+      end: refused => {
+        if (refused) {
+          this.refused.set(key, Date.now() + REFUSED);
+          this.following.delete(key);
+        }
+        turn(!refused);
+      }
+    });
+  }
+
+  /** Whether all that changes the answer is told. */
+  private get isTold(): boolean {
+    const all = [...this.following.values()];
+    const enough = this.options.followed?.().length ?? 0;
+    return this.failures === 0 && all.length > 0 && all.length === enough && all.every(({ isLive }) => isLive);
   }
 
   /** Whether nobody looks. */
@@ -207,8 +326,22 @@ export class Poll implements IDisposable {
   private isWaiting = false;
   private asking: Promise<void> | null = null;
   private next: Promise<void> | null = null;
+  /** When it asks next by itself; ms since the epoch. */
+  private due = Infinity;
+  /** When it was first told of what it has not asked about, and after which pause that is to be. */
+  private told: { time: number; pause: number } | null = null;
+  private answeredAt = 0;
+  private readonly following = new Map<string, IFollowing>();
+  /** Until when what was refused is not followed. */
+  private readonly refused = new Map<string, number>();
   private failures = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+interface IFollowing {
+  one: IFollowed;
+  isLive: boolean;
+  leave: () => void;
 }
 
 /** ms between two questions, and at most after failed ones. */
@@ -217,12 +350,16 @@ const MAX_INTERVAL = 30_000;
 
 /** The answer to one question, which is asked again while somebody looks. */
 export class Polled<Answer> implements IDisposable {
-  /** @param interval - ms between two questions */
+  /**
+   * @param interval - ms between two questions
+   * @param followed - what is followed, so that it is asked when something has changed
+   */
   constructor(
     private readonly question: () => Promise<Answer>,
-    interval = INTERVAL
+    interval = INTERVAL,
+    followed: () => readonly IFollowed[] = () => []
   ) {
-    this.poll = new Poll(() => this.ask(), { interval, max: MAX_INTERVAL });
+    this.poll = new Poll(() => this.ask(), { interval, max: MAX_INTERVAL, followed });
   }
 
   /** What was answered last; `null` until the first answer. */
@@ -285,6 +422,28 @@ export class Polled<Answer> implements IDisposable {
   private _error = '';
 }
 
+/** Return what says that the cluster or a queue has changed; nothing where that is not told. */
+export function clusterChanges({ stream }: { readonly stream?: LiveStream | null }): IFollowed[] {
+  return stream ? [{ stream, subject: { kind: 'changes' }, pause: INTERVAL }] : [];
+}
+
+/**
+ * Return what tells of a user's jobs; nothing where that is not told.
+ *
+ * @param pause - ms between two questions that it leads to, at least
+ * @param job - only what happens to this one
+ */
+export function jobEvents(
+  { stream }: { readonly stream?: LiveStream | null },
+  user: string,
+  pause: number,
+  job?: string
+): IFollowed[] {
+  const concerns = (events: unknown) =>
+    job === undefined || (events as { job?: string }[]).some(one => one.job === job);
+  return stream ? [{ stream, subject: { kind: 'events', user }, pause, concerns }] : [];
+}
+
 /** An answer that the person can change. */
 export abstract class Changeable<Answer> extends Polled<Answer> {
   /** Why the last question had no answer, or what was asked for was refused; empty otherwise. */
@@ -330,19 +489,24 @@ export interface IPolledAnswer<Answer> {
 export function usePolled<Answer>(
   key: string,
   question: () => Promise<Answer>,
-  interval: number
+  interval: number,
+  followed: () => readonly IFollowed[] = () => []
 ): IPolledAnswer<Answer> {
   const isShown = useShown();
   const [answer, setAnswer] = React.useState<IPolledAnswer<Answer>>({ answer: null, error: '' });
-  const asked = React.useRef(question);
+  const asked = React.useRef({ question, followed });
   React.useEffect(() => {
-    asked.current = question;
+    asked.current = { question, followed };
   });
   React.useEffect(() => {
     if (!isShown) {
       return undefined;
     }
-    const polled = new Polled(() => asked.current(), interval);
+    const polled = new Polled(
+      () => asked.current.question(),
+      interval,
+      () => asked.current.followed()
+    );
     polled.changed.connect(() =>
       setAnswer(before => ({ answer: polled.answer ?? before.answer, error: polled.error }))
     );

@@ -13,7 +13,7 @@ import { end, Ending, runAgain } from '../jobs/ending';
 import { IconButton, TextButton } from '../kit/button';
 import { IEntry, openMenu } from '../kit/menu';
 import { Figures, State } from '../kit/status';
-import { durationWords, LocalTime } from '../kit/time';
+import { durationWords, LocalTime, useNow } from '../kit/time';
 
 /** How many buttons there are beside the menu, and how many machines are named. */
 const SHOWN = 3;
@@ -59,6 +59,12 @@ export function JobHead(props: IHeadProps): React.ReactElement {
   );
 }
 
+/** How long it has been so; `least`: at least until then. */
+function Age(props: { since: number; least: number }): React.ReactElement {
+  const { trans } = useHost();
+  return <>{durationWords(Math.max(useNow(), props.least) - props.since, trans)}</>;
+}
+
 /** What one wants to know in numbers, each with what it is of. */
 function JobFigures({ known }: { known: IKnownJob }): React.ReactElement {
   const { trans, language } = useHost();
@@ -72,8 +78,8 @@ function JobFigures({ known }: { known: IKnownJob }): React.ReactElement {
   const time = (at: number) => <LocalTime time={new Date(at)} language={language} form="minutes" />;
   const figures: [string, React.ReactNode][] = [];
   const add = (label: string, value: React.ReactNode, has = true) => has && figures.push([label, value]);
-  add(trans.__('Running for'), durationWords(known.time - from, trans), state === 'RUNNING');
-  add(trans.__('Waiting for'), durationWords(known.time - from, trans), state === 'WAITING');
+  add(trans.__('Running for'), <Age since={from} least={known.time} />, state === 'RUNNING');
+  add(trans.__('Waiting for'), <Age since={from} least={known.time} />, state === 'WAITING');
   add(trans.__('Ended'), time(completed ?? 0), completed !== null);
   add(
     trans.__('Ran for'),

@@ -5,14 +5,15 @@ import * as React from 'react';
 import { Client, IAttemptTask, IJobName } from '../data/client';
 import { ApiError } from '../data/errors';
 import { IKnownJob, ISpan, JobModel, spansOf, tasksOf } from '../data/job';
-import { fewAtOnce, usePolled } from '../data/store';
+import { fewAtOnce, jobEvents, usePolled } from '../data/store';
 import { ITranslation, useHost } from '../host';
 import { Chart, IChart, IChartLine, perSecond, Point, Series, together, Together } from '../kit/chart';
 import { PageError } from '../kit/status';
-import { durationWords, LocalTime } from '../kit/time';
+import { durationWords, LocalTime, useNow } from '../kit/time';
 
 /** ms between two questions, and events that are listed, the newest ones. */
 const EVENTS_INTERVAL = 4_000;
+const EVENTS_PAUSE = 1_000;
 const EVENTS = 500;
 
 interface IViewProps {
@@ -23,12 +24,17 @@ interface IViewProps {
 /** A bar of what a job did for how long, and every event with its cause, the newest first. */
 export function TimelineView({ model, known }: IViewProps): React.ReactElement {
   const { trans, language } = useHost();
-  const { answer, error } = usePolled('events', () => model.client.events(model.name), EVENTS_INTERVAL);
+  const { answer, error } = usePolled(
+    'events',
+    () => model.client.events(model.name),
+    EVENTS_INTERVAL,
+    () => jobEvents(model.client, model.name.username, EVENTS_PAUSE, model.name.name)
+  );
   const events = (answer ?? []).slice(-EVENTS).reverse();
   const older = (answer ?? []).length - events.length;
   return (
     <div className="pai-Job-scroll" tabIndex={0} role="region" aria-label={trans.__('Timeline')}>
-      <Bar spans={spansOf(known.detail.jobStatus, known.attempts, known.time)} />
+      <Bar known={known} />
       <PageError text={error} />
       <ol className="pai-Events" aria-label={trans.__('What has happened')}>
         {events.map(event => (
@@ -49,8 +55,9 @@ export function TimelineView({ model, known }: IViewProps): React.ReactElement {
   );
 }
 
-function Bar({ spans }: { spans: readonly ISpan[] }): React.ReactElement | null {
+function Bar({ known }: { known: IKnownJob }): React.ReactElement | null {
   const { trans } = useHost();
+  const spans = spansOf(known.detail.jobStatus, known.attempts, Math.max(known.time, useNow()));
   const [first, last] = [spans[0], spans.at(-1)];
   if (!first || !last) {
     return null;

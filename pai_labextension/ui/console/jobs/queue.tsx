@@ -3,7 +3,7 @@
 import * as React from 'react';
 
 import { Client, IQueueEntry, IUser } from '../data/client';
-import { Changeable, useModel } from '../data/store';
+import { Changeable, clusterChanges, useModel } from '../data/store';
 import { startsIn } from '../data/words';
 import { useHost } from '../host';
 import { IconButton } from '../kit/button';
@@ -21,10 +21,14 @@ type Queues = Readonly<Record<string, readonly IQueueEntry[]>>;
 /** What the view of the queues shows. */
 export class QueueModel extends Changeable<Queues> {
   constructor(private readonly api: Client) {
-    super(async () => {
-      this.user ??= await api.whoami();
-      return api.queue();
-    });
+    super(
+      async () => {
+        this.user ??= await api.whoami();
+        return api.queue();
+      },
+      undefined,
+      () => clusterChanges(api)
+    );
   }
 
   /** Return whether the person may move a job and change its priority. */

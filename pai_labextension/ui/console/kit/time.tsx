@@ -2,7 +2,7 @@
 
 import * as React from 'react';
 
-import { ITranslation } from '../host';
+import { ITranslation, useShown } from '../host';
 
 /** How much of a time is written: the day, day and minutes, day and seconds, or the clock alone. */
 export type TimeForm = 'day' | 'minutes' | 'seconds' | 'clock';
@@ -77,6 +77,17 @@ export function Ago({ time, language }: { time: Date; language: string }): React
       {agoText(time, ticks * TICK, language)}
     </time>
   );
+}
+
+/** Return the time (ms since the epoch), anew each second while this is in view. */
+export function useNow(): number {
+  const isShown = useShown();
+  const [now, setNow] = React.useState(() => Date.now());
+  React.useEffect(() => {
+    const timer = isShown ? setInterval(() => setNow(Date.now()), 1000) : undefined;
+    return () => clearInterval(timer);
+  }, [isShown]);
+  return now;
 }
 
 /** Say how long something took, in two units at most. */

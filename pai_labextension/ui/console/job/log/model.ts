@@ -3,14 +3,16 @@
 import { IAttemptTask, ILogSource, Stream } from '../../data/client';
 import { ApiError, messageOf } from '../../data/errors';
 import { JobModel, tasksOf } from '../../data/job';
-import { IDisposable, Poll, Signal } from '../../data/store';
-import { ILine, LogReader, patternOf } from './reader';
+import { IDisposable, IFollowed, Poll, Signal } from '../../data/store';
+import { ILine, IPart, LogReader, patternOf } from './reader';
 import { LogWindow } from './window';
 
 /** ms between two questions while something is written, and at most while nothing is, or nobody answers. */
 const SOON = 150;
 const LATE = 1_000;
 const LATEST = 15_000;
+/** Logs shown together that are told of as they are written; of more it is asked. */
+const MOST_TOLD = 4;
 
 /** Which log: one task's, or those of several in order of time. */
 export interface ILogChoice {
@@ -25,8 +27,17 @@ export type Search = { readonly done: number } | 'nothing' | null;
 
 export class LogModel implements IDisposable {
   constructor(readonly job: JobModel) {
-    this.poll = new Poll(() => this.lookNext(), { interval: SOON, max: LATEST });
-    this.deaf = job.changed.connect(() => this.followJob());
+    this.poll = new Poll(() => this.lookNext(), {
+      interval: SOON,
+      max: LATEST,
+      followed: () => this.followed()
+    });
+    this.deaf = job.changed.connect(() => {
+      this.followJob();
+      if (!this.begun) {
+        this.poll.soon(); // its task may have started
+      }
+    });
   }
 
   get lines(): readonly ILine[] {
@@ -148,6 +159,9 @@ export class LogModel implements IDisposable {
   setFollowing(following: boolean): void {
     if (following !== this._following) {
       this._following = following;
+      if (this.poll.follow()) {
+        this.poll.soon();
+      }
       this.changed.emit();
     }
   }
@@ -280,6 +294,38 @@ export class LogModel implements IDisposable {
     }
   }
 
+  /** Return what is told of: the end of what is shown, while somebody looks there. */
+  private followed(): IFollowed[] {
+    const { stream } = this.job.client;
+    const isSeen = this.begun && this._following && this.window.atEnd && document.visibilityState === 'visible';
+    if (!stream || !isSeen || this.readers.length > MOST_TOLD) {
+      return [];
+    }
+    const { window, readers } = this;
+    return readers.flatMap((reader, index) => {
+      const take = (data: unknown) => void this.inTurn(() => this.take(window, index, reader.told(data)));
+      const cursor = String(window.ends[index]);
+      return reader.subject ? [{ stream, subject: reader.subject, pause: 0, cursor, take }] : [];
+    });
+  }
+
+  /** Show a piece that was told. */
+  private async take(window: LogWindow, index: number, part: IPart): Promise<void> {
+    if (window !== this.window || !this._following || this.isDisposed) {
+      return;
+    }
+    try {
+      if (await window.take(index, part)) {
+        this.changed.emit();
+      }
+      if (!window.atEnd) {
+        this.poll.soon();
+      }
+    } catch {
+      this.poll.soon(); // which says why it cannot be read
+    }
+  }
+
   /** Ask soon while something is written, and later the longer nothing is. */
   private pace(news: boolean): void {
     const least = SOON * Math.ceil(this.readers.length / 4);
@@ -353,6 +399,7 @@ function orEmpty(source: ILogSource): ILogSource {
   };
   return {
     read: (offset, limit, timestamps) => source.read(offset, limit, timestamps).catch(orNothing(offset)),
-    since: (time, limit) => source.since(time, limit).catch(orNothing(0))
+    since: (time, limit) => source.since(time, limit).catch(orNothing(0)),
+    ...(source.subject ? { subject: source.subject } : {})
   };
 }

@@ -39,6 +39,23 @@ export class LogReader {
     private readonly task: number
   ) {}
 
+  /** Return what is followed to be told of what is written. */
+  get subject() {
+    return this.source.subject;
+  }
+
+  /** Read a piece that was told. */
+  told(data: unknown): IPart {
+    const { start, text } = data as { start: number; text: string };
+    const headers = new Headers({ 'X-Log-Offset': String(start) });
+    return this.following(
+      { headers, body: Uint8Array.from(text, byte => byte.charCodeAt(0)) },
+      start,
+      Infinity,
+      Infinity
+    );
+  }
+
   /** Return how long the log is, in bytes. */
   async size(): Promise<number> {
     const { headers, body } = await this.source.read(-1, 1, false);

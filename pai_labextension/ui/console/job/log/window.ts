@@ -104,6 +104,34 @@ export class LogWindow {
     );
   }
 
+  /** Where each log goes on after what is shown. */
+  get ends(): readonly number[] {
+    return this.bottoms;
+  }
+
+  /** Take a piece of one log that was told; return whether it has changed what is shown. */
+  async take(index: number, part: IPart): Promise<boolean> {
+    const bottom = this.bottoms[index]!;
+    if (part.end <= bottom) {
+      return false; // it was read meanwhile
+    }
+    if (part.start < bottom) {
+      return this.after();
+    }
+    if (part.start > bottom) {
+      // what is between was written faster than anybody reads
+      if (this.readers.length > 1) {
+        await this.toEnd();
+        return true;
+      }
+      const lines = part.lines.slice(1);
+      this.begin([lines[0]?.start ?? part.end]);
+      return this.takeAfter([{ ...part, lines }]);
+    }
+    const nothing = { lines: [], start: 0, end: 0, last: true };
+    return this.takeAfter(this.readers.map((_, other) => (other === index ? part : nothing)));
+  }
+
   /** Ask how long the first log is. */
   async measure(): Promise<void> {
     this.size = (await this.readers[0]?.size()) ?? 0;
