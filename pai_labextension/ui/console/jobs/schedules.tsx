@@ -5,7 +5,7 @@ import * as React from 'react';
 import { Client, ISchedule } from '../data/client';
 import { ApiError } from '../data/errors';
 import { inWords } from '../data/rhythm';
-import { Changeable, jobEvents, useModel } from '../data/store';
+import { Changeable, useModel } from '../data/store';
 import { useHost } from '../host';
 import { TextButton } from '../kit/button';
 import { confirm } from '../kit/dialog';
@@ -17,12 +17,7 @@ const INTERVAL = 10_000;
 /** What the list of schedules shows. */
 export class SchedulesModel extends Changeable<readonly ISchedule[]> {
   constructor(private readonly api: Client) {
-    super(
-      () => this.list(),
-      INTERVAL,
-      // (each run is a job)
-      () => (this.user === undefined ? [] : jobEvents(this.api, this.user, INTERVAL))
-    );
+    super(() => this.list(), INTERVAL);
   }
 
   /** Let a schedule rest, or go on. */

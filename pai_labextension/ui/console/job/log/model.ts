@@ -181,6 +181,7 @@ export class LogModel implements IDisposable {
   async toEnd(): Promise<void> {
     await this.act(window => window.toEnd());
     this._following = true;
+    this.poll.follow();
     this.revealed.emit('end');
   }
 
