@@ -154,6 +154,10 @@ def live(heard: list[dict[str, Any]]) -> bool:
     return any(frame["type"] == "live" for frame in heard)
 
 
+def told(number: int) -> Callable[[list[dict[str, Any]]], bool]:
+    return lambda heard: heard[-1].get("cursor") == str(number)
+
+
 async def test_equal_subjects_of_one_caller_are_one_stream_and_end_with_the_last_of_them(streams, events):
     tabs = [Tab(streams.follow(ALICE, Subject.read(EVENTS), None)) for _ in range(50)]
     for tab in tabs:
@@ -221,7 +225,7 @@ async def test_a_slow_subscriber_hears_of_a_gap_and_holds_nobody_back(streams, e
     for number in range(6, 46):
         text = json.dumps({"id": number, "message": "x" * 5000})
         events.say(f"id: {number}\ndata: {text}\n\n")
-        await quick.until(lambda heard, number=number: heard[-1].get("cursor") == str(number))
+        await quick.until(told(number))
     assert quick.ids() == list(range(6, 46))
     assert '"gap"' in await anext(slow)
     frame = json.loads("{" + await anext(slow) + "}")
