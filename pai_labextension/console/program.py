@@ -27,7 +27,7 @@ from tornado.web import Application, RequestHandler, StaticFileHandler
 from pai_labextension.callers import Caller, LoginWatch, PersonHandler, PersonSocket, RefusedError
 from pai_labextension.messages import msg
 from pai_labextension.proxy.forwarding import Forwarding, StorageForwarding, Upstream
-from pai_labextension.proxy.stream import FollowingSocket, Streams
+from pai_labextension.proxy.stream import FollowingSocket, JoinedStreams
 
 # Who asks: by the Hub's login or by a token of the Hub's, asked anew for every request.
 
@@ -122,7 +122,7 @@ class ConsoleStorageHandler(StorageForwarding, ConsoleApiHandler):
 class ConsoleStreamSocket(FollowingSocket, ConsoleHandler, PersonSocket):
     """Follows what whoever asks may see, through one connection of a page."""
 
-    def initialize(self, streams: Streams) -> None:
+    def initialize(self, streams: JoinedStreams) -> None:
         """Take what is followed."""
         self._streams = streams
 
@@ -222,7 +222,9 @@ class ConsoleFileHandler(StaticFileHandler):
 _log = logging.getLogger(__name__)
 
 
-def make_app(prefix: str, hub_prefix: str, upstream: Upstream, streams: Streams, static: Path) -> Application:
+def make_app(
+    prefix: str, hub_prefix: str, upstream: Upstream, streams: JoinedStreams, static: Path
+) -> Application:
     """Make the application below the service's prefix."""
     files = json.loads((static / "files.json").read_text(encoding="utf-8"))
     return Application(
@@ -274,7 +276,7 @@ async def _serve(scheduler_url: str, static: Path) -> None:
     # (a host is named where ours is another than the Hub's)
     hub_prefix = os.environ.get("JUPYTERHUB_HOST", "") + os.environ.get("JUPYTERHUB_BASE_URL", "/") + "hub/"
     prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/pai-console/")
-    streams = Streams(upstream)
+    streams = JoinedStreams(upstream)
     server = HTTPServer(make_app(prefix, hub_prefix, upstream, streams, static), xheaders=True)
     server.listen(address.port or 0, address.hostname or "127.0.0.1")
     _log.info("listening at port %s", address.port)

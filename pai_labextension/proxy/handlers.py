@@ -11,7 +11,7 @@ from pai_labextension.base_handlers import PAIHandler
 from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 
 from .forwarding import Forwarding, StorageForwarding, Upstream
-from .stream import FollowingSocket, Streams
+from .stream import FollowingSocket, JoinedStreams
 
 
 class ForwardHandler(Forwarding, PAIHandler, APIHandler):
@@ -32,7 +32,7 @@ class StorageHandler(StorageForwarding, ForwardHandler):
 class StreamSocket(WebSocketMixin, FollowingSocket, PAIHandler):
     """Follows what the user's own token may see, through one connection of a page."""
 
-    def initialize(self, streams: Streams, token: str) -> None:
+    def initialize(self, streams: JoinedStreams, token: str) -> None:
         """Take what is followed."""
         self._streams, self.caller_token = streams, token
 
@@ -58,7 +58,7 @@ class StreamSocket(WebSocketMixin, FollowingSocket, PAIHandler):
 def make_part(settings: RouteSettings) -> RouteGroup:
     """Make the routes, and the way to the scheduler behind them."""
     upstream = Upstream(settings.api_url)
-    streams = Streams(upstream)
+    streams = JoinedStreams(upstream)
     given = {"upstream": upstream, "token": settings.token}
 
     async def close() -> None:

@@ -72,8 +72,8 @@ _BEAT = 20.0
 _STAMP = 25
 
 
-class Follower(NamedTuple):
-    """Who follows, and the language of what is said to them; only what equal ones follow is joined."""
+class Subscriber(NamedTuple):
+    """A person, and the language of what is said to them; only what equal ones follow is joined."""
 
     caller: Caller
     language: str
@@ -81,7 +81,7 @@ class Follower(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What can be followed: the events of a user's jobs, changes of the cluster, or a log."""
+    """A thing to follow: the events of a user's jobs, changes of the cluster, or a log."""
 
     kind: str
     path: str
@@ -148,7 +148,9 @@ class _TooFastError(Exception):
 class _Feed(ABC):
     """One stream of the scheduler for all who follow a subject, and the last of what came."""
 
-    def __init__(self, upstream: Upstream, follower: Follower, subject: Subject, cursor: str | None) -> None:
+    def __init__(
+        self, upstream: Upstream, follower: Subscriber, subject: Subject, cursor: str | None
+    ) -> None:
         self._upstream, self._follower, self._subject = upstream, follower, subject
         #: after what came last; None: not known yet
         self.cursor = cursor
@@ -450,7 +452,7 @@ def _unfinished(data: bytes) -> int:
     return 0
 
 
-class Streams:
+class JoinedStreams:
     """All that is followed by anybody of this process."""
 
     _kinds: ClassVar[dict[str, type[_Feed]]] = {
@@ -461,9 +463,9 @@ class Streams:
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
-        self._feeds: dict[tuple[Follower, Subject], _Feed] = {}
+        self._feeds: dict[tuple[Subscriber, Subject], _Feed] = {}
 
-    async def follow(self, follower: Follower, subject: Subject, cursor: str | None) -> AsyncGenerator[str]:
+    async def follow(self, follower: Subscriber, subject: Subject, cursor: str | None) -> AsyncGenerator[str]:
         """Give the frames of a subscription, each without its id and the braces."""
         key = follower, subject
         feed = self._feeds.get(key)
@@ -490,10 +492,12 @@ class Streams:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class Conversation:
+class PageSubscriptions:
     """The subscriptions of one connection. `send` returns when the other side has taken a frame."""
 
-    def __init__(self, streams: Streams, follower: Follower, send: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(
+        self, streams: JoinedStreams, follower: Subscriber, send: Callable[[str], Awaitable[None]]
+    ) -> None:
         self._streams, self._follower, self._send = streams, follower, send
         self._following: dict[int, asyncio.Task[None]] = {}
 
@@ -549,14 +553,14 @@ def _frame(kind: str, **content: Any) -> str:
 class FollowingSocket(WebSocketHandler, PersonHandler):
     """Gives a WebSocket its conversation; `_streams` is what is followed through it."""
 
-    _streams: Streams
-    _conversation: Conversation | None = None
+    _streams: JoinedStreams
+    _conversation: PageSubscriptions | None = None
     _beating: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
         """Begin to follow, for whoever asks."""
-        self._conversation = Conversation(
-            self._streams, Follower(self.caller, self.locale_asked), self._write
+        self._conversation = PageSubscriptions(
+            self._streams, Subscriber(self.caller, self.locale_asked), self._write
         )
         self._beating = asyncio.create_task(self._beat())
 

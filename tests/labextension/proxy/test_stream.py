@@ -16,7 +16,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 from pai_labextension.callers import Caller
 from pai_labextension.proxy import stream
 from pai_labextension.proxy.forwarding import Upstream
-from pai_labextension.proxy.stream import Conversation, Follower, Streams, Subject, _Lines
+from pai_labextension.proxy.stream import JoinedStreams, PageSubscriptions, Subject, Subscriber, _Lines
 from tests.labextension.conftest import BROWSER_TOKEN, Scheduler
 
 EVENTS = {"kind": "events", "user": "alice"}
@@ -31,7 +31,7 @@ LOG = {
 }
 LOG_PATH = "user/alice/jobs/train/taskRoles/worker/tasks/0/logs/all"
 STAMP = "2026-01-02T03:04:05.678Z "
-ALICE = Follower(Caller("alice", "token-of-alice"), "en")
+ALICE = Subscriber(Caller("alice", "token-of-alice"), "en")
 
 
 class Tape:
@@ -99,11 +99,11 @@ def log(scheduler: Scheduler) -> Tape:
 
 
 @pytest.fixture
-async def streams(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Streams]:
+async def streams(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[JoinedStreams]:
     monkeypatch.setattr(stream, "_GATHER", 0.01)
     monkeypatch.setattr(stream, "_SOON", 0.05)
     upstream = Upstream(scheduler.url)
-    streams = Streams(upstream)
+    streams = JoinedStreams(upstream)
     yield streams
     await streams.close()
     await upstream.close()
@@ -178,10 +178,10 @@ async def test_equal_subjects_of_one_caller_are_one_stream_and_end_with_the_last
 async def test_two_people_are_never_joined_nor_two_logins_of_one(streams, events):
     followers = [
         ALICE,
-        Follower(Caller("alice", "another-token"), "en"),
-        Follower(Caller("bob", "token-of-bob"), "en"),
+        Subscriber(Caller("alice", "another-token"), "en"),
+        Subscriber(Caller("bob", "token-of-bob"), "en"),
         # a token says who somebody is; the name is not relied on
-        Follower(Caller("bob", "token-of-alice"), "en"),
+        Subscriber(Caller("bob", "token-of-alice"), "en"),
     ]
     tabs = [Tab(streams.follow(follower, Subject.read(EVENTS), None)) for follower in followers]
     for tab in tabs:
@@ -330,7 +330,7 @@ async def test_what_is_no_subject_is_refused_and_nobody_is_asked(streams, schedu
     async def note(frame: str) -> None:
         heard.append(json.loads(frame))
 
-    conversation = Conversation(streams, ALICE, note)
+    conversation = PageSubscriptions(streams, ALICE, note)
     conversation.take({"type": "sub", "id": 3, "subject": subject, "cursor": None})
     await until(lambda: bool(heard))
     assert (heard[0]["id"], heard[0]["type"], heard[0]["error"]["status"]) == (3, "end", 400)
