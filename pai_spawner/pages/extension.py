@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 from http.client import responses
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, pass_context
 from jinja2.ext import Extension
 from jinja2.runtime import Context
 from jupyterhub._data import DATA_FILES_PATH
 from jupyterhub.app import JupyterHub
+from markupsafe import Markup
 
 from pai_scheduler.i18n import choose_locale, translate, translate_counted
 
@@ -21,6 +24,9 @@ from .words import catalogue, translated_template, translated_words
 _JUPYTERHUB = Path(DATA_FILES_PATH) / "templates"
 #: Whose sentences the templates beside this module are.
 _SENTENCES = "pai_spawner"
+_HERE = Path(__file__).parent
+#: Where the console's tokens, bar and mark are: a wheel has them here (`hatch_build.py`), a checkout there.
+_STYLES = (_HERE / "style", _HERE.parents[1] / "pai_labextension" / "ui" / "style")
 
 
 class HubPages(Extension):
@@ -29,9 +35,10 @@ class HubPages(Extension):
     It translates JupyterHub's own templates when they are loaded, and gives all templates `t` and `counted`
     (sentences in the reader's language), `hub_locale` ("zh_CN"), `hub_lang` ("zh-CN"), `hub_words` (a message
     of JupyterHub's in the reader's language), `hub_dictionary` (all of its words), `hub_status` (what a
-    status code means), `iso` (a time in ms), `has_jupyterhubs_logo` (whether the Hub shows JupyterHub's own
-    logo), `chosen_server` (the name of the server that the page for choosing is about), and
-    `pai_servers` and `pai_server` (`ServerView`).
+    status code means), `iso` (a time in ms), `has_jupyterhubs_logo` (whether nobody has given the Hub a logo
+    of their own), `frame_style` and `mark_address` (the console's tokens, its bar and its mark),
+    `chosen_server` (the name of the server that the page for choosing is about), and `pai_servers` and
+    `pai_server` (`ServerView`).
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -46,6 +53,8 @@ class HubPages(Extension):
             hub_status=_hub_status,
             iso=_iso,
             has_jupyterhubs_logo=_has_jupyterhubs_logo,
+            frame_style=_frame_style,
+            mark_address=_mark_address,
             chosen_server=_chosen_server,
             pai_servers=_pai_servers,
             pai_server=_pai_server,
@@ -106,8 +115,22 @@ def _iso(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
 
 
+def _style(name: str) -> str:
+    return next(folder / name for folder in _STYLES if (folder / name).is_file()).read_text(encoding="utf-8")
+
+
+@cache
+def _mark_address() -> str:
+    return "data:image/svg+xml," + quote(_style("mark.svg").strip())
+
+
+@cache
+def _frame_style() -> Markup:
+    style = _style("tokens.css") + _style("bar.css")
+    return Markup(style.replace("./mark.svg", _mark_address()))  # noqa: S704 - files of ours
+
+
 def _has_jupyterhubs_logo() -> bool:
-    # (a logo of somebody's own is shown as it is: nobody knows what it looks like with its colours turned)
     return not JupyterHub.initialized() or Path(JupyterHub.instance().logo_file).is_relative_to(
         DATA_FILES_PATH
     )

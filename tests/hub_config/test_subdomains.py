@@ -90,7 +90,7 @@ def test_a_user_works_on_a_host_name_of_their_own(
         page.get_by_label("Password:").fill(ADMIN_PASSWORD)
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_url("**/hub/home")
-        page.get_by_role("link", name="Sessions and jobs").click()
+        page.get_by_role("link", name="Admin").click()
         page.wait_for_url(f"https://pai-sessions--service.hub.test:{web.port}/services/pai-sessions/")
         expect(page.get_by_text("alice").first).to_be_visible()
         page.get_by_role("link", name="Home").click()

@@ -43,6 +43,8 @@ def test_a_wheel_carries_all_that_jupyterlab_needs(tmp_path):
     assert "pai_labextension/locale/zh_CN/LC_MESSAGES/pai_labextension.json" in names
     assert "pai_labextension/locale/zh_CN.po" in names
     assert "pai_labextension/console/static/files.json" in names
+    # the Hub's pages have the console's colours and its bar
+    assert {f"pai_spawner/pages/style/{name}" for name in ("tokens.css", "bar.css", "mark.svg")} <= set(names)
     assert {"pai_scheduler/testing/engine.py", "pai_scheduler/testing/storage.py"} <= set(names)
     assert not [
         name for name in names if name.startswith(("pai_labextension/ui", "pai_labextension/labextension"))

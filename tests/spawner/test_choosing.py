@@ -214,7 +214,7 @@ def test_the_page_answers_while_one_chooses_and_goes_where_there_is_room(
     with titanx_held(hub, maxRunSeconds=1200):
         page = open_page("carol")
         assert answer_in(page, "now").startswith("Starts now.")
-        expect(page).to_have_title("2 CPUs, 4 GB – Server Options")
+        expect(page).to_have_title("2 CPUs, 4 GB – Server Options · PAI")
         expect(page.locator(field("cpus"))).to_be_hidden()
 
         choose(page, "As I say")
@@ -224,7 +224,7 @@ def test_the_page_answers_while_one_chooses_and_goes_where_there_is_room(
 
         page.fill(field("gpus"), "2")
         assert "place 1 in the queue of default, about " in answer_in(page, "later")
-        expect(page).to_have_title("2 × TITANX, 1 CPU, 2 GB – Server Options")
+        expect(page).to_have_title("2 × TITANX, 1 CPU, 2 GB – Server Options · PAI")
         expect(page.locator(field("gpu_type")).locator("option[value=TITANX]")).to_have_text(
             "TITANX (simulated): 0 of 3 free"
         )

@@ -27,7 +27,12 @@ const stats = await new Promise((resolve, reject) =>
         cssFilename: '[name].[contenthash:16].css',
         module: true
       },
-      module: { rules: [{ test: /\.css$/, type: 'css' }] },
+      module: {
+        rules: [
+          { test: /\.css$/, type: 'css' },
+          { test: /\.svg$/, type: 'asset/inline' }
+        ]
+      },
       performance: false
     },
     (error, result) => (error ? reject(error) : resolve(result))
@@ -47,11 +52,7 @@ function write(name, ending, text) {
 const catalog = JSON.parse(readFileSync(at('../../locale/zh_CN/LC_MESSAGES/pai_labextension.json'), 'utf8'));
 delete catalog[''];
 const translation = write('zh-CN', 'json', JSON.stringify(catalog));
-const mark = write(
-  'mark',
-  'svg',
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="#1769c2"><rect x="3" y="3" width="7" height="7" rx="1.5"/><rect x="14" y="3" width="7" height="7" rx="1.5"/><rect x="3" y="14" width="7" height="7" rx="1.5"/><path d="M15.2 13.7a.8.8 0 0 1 1.200-.7l5 3.800a.9.9 0 0 1 0 1.400l-5 3.800a.8.8 0 0 1-1.200-.7z"/></svg>'
-);
+const mark = write('mark', 'svg', readFileSync(at('../style/mark.svg'), 'utf8'));
 const manifest = write(
   'console',
   'webmanifest',

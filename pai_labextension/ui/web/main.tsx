@@ -8,7 +8,11 @@ import { pages } from './pages';
 import { Router } from './router';
 import { Shell } from './shell';
 
+/** Where the Hub's pages keep whether somebody has chosen light or dark there (JupyterHub's `darkmode.js`). */
+const THEME = 'jupyterhub-bs-theme';
+
 async function start(): Promise<void> {
+  document.documentElement.dataset.theme = localStorage.getItem(THEME) ?? '';
   const facts = JSON.parse(document.body.dataset.facts!) as IPageFacts;
   const catalog = facts.translation
     ? ((await (await fetch(`${facts.prefix}static/${facts.translation}`)).json()) as Catalog)

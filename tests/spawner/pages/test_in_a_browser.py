@@ -29,7 +29,7 @@ CONSENT = (
     "api/oauth2/authorize?client_id=service-pai&response_type=code&state=x"
     "&redirect_uri=%2Fservices%2Fpai%2Foauth_callback"
 )
-NAMES = {"Hub", "JupyterHub", "root", "carol", "dora", "holder", "revoke"}
+NAMES = {"Hub", "JupyterHub", "PAI", "root", "carol", "dora", "holder", "revoke"}
 WAITING = {"gpus": 3, "gpu_type": "TITANX"}
 
 
@@ -103,7 +103,7 @@ def test_a_killed_hub_is_outlived_by_a_start_that_is_watched_and_by_lab(
     (job,) = hub.running_jobs("dora")
     assert hub.start_server("carol", WAITING).status_code == 202
     page.goto(f"{hub.url}/hub/spawn-pending/carol")
-    expect(page).to_have_title("Place 1 in the queue · Default server")
+    expect(page).to_have_title("Place 1 in the queue · Default server · PAI")
     expect(page.locator("#progress-message")).to_contain_text("TITANX")
     expect(page.locator("#pai-starts")).to_have_text(STARTS)
 
@@ -124,7 +124,7 @@ def test_a_killed_hub_is_outlived_by_a_start_that_is_watched_and_by_lab(
     expect(lab.locator(".jp-Dialog")).to_have_count(0)
     expect(lab.locator("#filebrowser .jp-BreadCrumbs")).to_contain_text("tutorials")
     expect(page.locator("#pai-lost")).to_be_hidden()
-    expect(page).to_have_title("Place 1 in the queue · Default server")
+    expect(page).to_have_title("Place 1 in the queue · Default server · PAI")
     page.goto(f"{hub.url}/hub/home")
     expect(page.locator("[data-server=''] [data-part=starts]")).to_have_text(STARTS)
     page.goto(f"{hub.url}/hub/spawn-pending/carol")

@@ -16,7 +16,7 @@ WAITING = {"gpus": 3, "gpu_type": "TITANX"}
 CHINESE = "zh-CN,zh;q=0.9"
 #: What stands on pages in Latin letters in every language: names, units, and what people typed.
 SAME_IN_ALL = re.compile(
-    r"JupyterHub|Hub|JavaScript|HTTPS?|API|CPU|GPU|MB|GB|vision|TITANX|P100|scope|admin-ui|default|node-[ab]|"
+    r"JupyterHub|Hub|PAI|JavaScript|HTTPS?|API|CPU|GPU|MB|GB|vision|TITANX|P100|scope|admin-ui|default|node-[ab]|"
     r"carol|holder|This machine's Python|https?://\S+|[a-z]+:[a-z!:=-]+|\d{4}-\d\d-\d\dT\S+"
 )
 
