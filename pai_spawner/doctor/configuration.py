@@ -260,7 +260,8 @@ def of_logins(hub: HubConfiguration) -> Iterator[Finding]:
     kind = hub.app.authenticator_class
     everybody = issubclass(kind, DummyAuthenticator | SharedPasswordAuthenticator)
     public = str(hub.app.public_url or hub.app.subdomain_host)
-    if everybody and (not is_loopback(hub.app.bind_url) or (public and not is_loopback(public))):
+    shared = not is_loopback(hub.app.bind_url) or bool(public and not is_loopback(public))
+    if everybody and shared:
         yield wrong(
             msg(
                 "Others reach the Hub at {url}, and everybody logs in with one password, or none ({name}).",
@@ -292,3 +293,24 @@ def of_logins(hub: HubConfiguration) -> Iterator[Finding]:
             msg("Nobody may log in."),
             msg("Set c.Authenticator.allowed_users, allowed_groups, or allow_all = True."),
         )
+    # (who alone knows the password of this machine's own Hub has nobody to fear)
+    if (shared or not everybody) and _admits_several(authenticator) and not hub.app.subdomain_host:
+        yield note(
+            msg(
+                "Several people may log in, and their servers share one host name with the console and the "
+                "Hub's administration: a page in one server can act for whoever opens it, administrators too."
+            ),
+            msg("Give each server a host name of its own: hub_config/variants/subdomains.py."),
+        )
+
+
+#: Traits of authenticators that begin with "allow" and say nothing of further people.
+_NO_MORE_PEOPLE = frozenset({"allowed_users", "allow_existing_users"})
+
+
+def _admits_several(authenticator: Any) -> bool:
+    """Return whether more than one person may log in."""
+    allowed = [name for name in authenticator.trait_names() if name.startswith("allow")]
+    return len(authenticator.allowed_users | authenticator.admin_users) > 1 or any(
+        getattr(authenticator, name) for name in allowed if name not in _NO_MORE_PEOPLE
+    )
