@@ -51,6 +51,14 @@ def test_a_wheel_carries_all_that_jupyterlab_needs(tmp_path):
     ]
 
 
+def test_the_front_end_is_within_its_budget():
+    static = ROOT / "pai_labextension" / "labextension" / "static"
+    if not static.is_dir():
+        pytest.skip("the front end is not built (`make` builds it)")
+    # docs/contributors/console-budgets.md
+    assert sum(file.stat().st_size for file in static.glob("*.js")) <= 436_565
+
+
 def test_jupyterlab_says_which_package_brought_the_front_end_and_how_to_remove_it(tmp_path):
     wheel = build("wheel", tmp_path / "wheel")
     with zipfile.ZipFile(wheel) as archive:

@@ -25,6 +25,11 @@ virtualClusters:
   vision: {capacity: 0, maxCapacity: 100, fairShare: {halfLifeHours: 168}}
 """
 
+#: Bytes of the front end's own scripts that the page has loaded.
+LOADED = """() => performance.getEntriesByType("resource")
+    .filter(({ name }) => name.includes("/extensions/pai-labextension/static/"))
+    .reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0)"""
+
 
 @pytest.fixture(scope="module")
 def lab_server(start_lab: StartLab) -> SharedLab:
@@ -44,7 +49,11 @@ async def test_jobs_are_found_chosen_and_ended_many_at_once_by_mouse_and_keyboar
         await alice.submit(other, text=f"// fails on purpose\n{json.dumps(other)}")
         async for _ in alice.events("alice", "other"):
             pass
-    await page.get_by_role("button", name="PAI: 2 running · 4 waiting").click()
+    item = page.get_by_role("button", name="PAI: 2 running · 4 waiting")
+    await expect(item).to_be_visible()
+    # nothing is open yet: docs/contributors/console-budgets.md
+    assert 0 < await page.evaluate(LOADED) <= 200_000
+    await item.click()
     rows = job_rows(page)
     await expect(rows).to_have_count(7)
     await expect(rows.first).to_contain_text("Running")

@@ -6,14 +6,13 @@ import { IStateDB } from '@jupyterlab/statedb';
 import { ReadonlyPartialJSONObject, Token } from '@lumino/coreutils';
 import * as React from 'react';
 
-import { Connect } from '../console/access/connect';
 import { keyOf, RecentTasks, TaskFinder, titleOf } from '../console/access/tasks';
 import { ITask } from '../console/data/client';
 import { IJobsModel } from '../console/data/jobs';
 import { showError } from '../console/kit/dialog';
 import { ILabHost, JobsToken } from './host';
 import { paiIcon } from './icon';
-import { Mount } from './mount';
+import { late, Mount } from './mount';
 
 export interface IAccess {
   /**
@@ -45,6 +44,8 @@ export const accessPlugin: JupyterFrontEndPlugin<IAccess> = {
 };
 
 const COMMAND = 'pai:connect';
+
+const Connect = late(async () => (await import('../console/access/connect')).Connect);
 
 class ConnectTab extends Mount {
   constructor(

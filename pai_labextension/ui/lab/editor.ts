@@ -15,15 +15,15 @@ import { BoxPanel } from '@lumino/widgets';
 
 import { Client } from '../console/data/client';
 import { IJobsModel } from '../console/data/jobs';
-import { applied, edits, emptyJob, isObject, parseText, textOf, uniqueName } from '../console/editor/text';
 import { showError } from '../console/kit/dialog';
 import { ILabHost, JobsToken } from './host';
 import { editJobIcon, paiIcon } from './icon';
-import { submitWithCode } from '../console/submit/code';
-import { ENDING, keptJob, NewJobWidget, saveJob } from './editorDraft';
-import { JobEditorWidget } from './editorWidget';
+import type { NewJobWidget } from './editorDraft';
+import type { JobEditorWidget } from './editorWidget';
 
 const JOB_FILE = 'pai-job';
+/** How names of job files end. */
+export const ENDING = '.pai.json';
 const FACTORY = 'PAI job editor';
 const COMMAND = 'pai:new-job';
 const NAMESPACE = 'pai-job-editor';
@@ -57,7 +57,7 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
     const files = new WidgetTracker<IDocumentWidget>({ namespace: `${NAMESPACE}-file` });
 
     const makeEditor = async (code: CodeEditor.IModel, save: (() => void) | null) => {
-      const info = await client.editorInfo();
+      const [info, { JobEditorWidget }] = await Promise.all([client.editorInfo(), import('./editorWidget')]);
       const submitCode = async (job: Record<string, unknown>) => {
         const { button, value } = await FileDialog.getExistingDirectory({
           manager,
@@ -70,6 +70,7 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
         if (!button.accept || path === undefined) {
           return null;
         }
+        const { submitWithCode } = await import('../console/submit/code');
         return await submitWithCode({ path: serviceManager.contents.localPath(path), job }, host);
       };
       const readFile = async (path: string) => {
@@ -85,6 +86,8 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
 
     /** Open an editor on a job that is no file; `key`: one that was open before the page was loaded again. */
     const openNew = async (text: string | null, cwd: string, key: string) => {
+      const { keptJob, NewJobWidget, saveJob } = await import('./editorDraft');
+      const { emptyJob, uniqueName } = await import('../console/editor/text');
       const code = new CodeEditor.Model({ mimeType: 'application/json' });
       const save = async () => {
         const { model } = widget.content;
@@ -140,6 +143,7 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
           }
           const folder = typeof cwd === 'string' ? cwd : (browser?.model.path ?? '');
           const key = typeof restore === 'string' ? restore : `${KEPT}:${UUID.uuid4()}`;
+          const { isObject, textOf } = await import('../console/editor/text');
           const copy = isObject(from) ? await copyOf(client, from.user as string, from.name as string) : null;
           return await openNew(copy ?? (config ? textOf(config) : null), folder, key);
         } catch (error) {
@@ -184,6 +188,7 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
 
 /** Return the text of a copy of a job, with its comments, under a name of its own. */
 async function copyOf(client: Client, user: string, name: string): Promise<string> {
+  const { applied, edits, parseText, textOf, uniqueName } = await import('../console/editor/text');
   const text = await client.submittedText({ username: user, name });
   const written = text.includes('\n') ? text : textOf(parseText(text).config);
   return applied(written, edits(written, ['jobName'], uniqueName(name)));

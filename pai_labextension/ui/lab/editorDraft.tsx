@@ -12,6 +12,7 @@ import { isObject } from '../console/editor/text';
 import { IHost } from '../console/host';
 import { choose, confirm, DialogButtons, openDialog, showError } from '../console/kit/dialog';
 import { TextField } from '../console/kit/field';
+import { ENDING } from './editor';
 import { editJobIcon } from './icon';
 import { JobEditorWidget } from './editorWidget';
 
@@ -110,8 +111,6 @@ export async function keptJob(state: IStateDB | null, key: string): Promise<IKep
     ? { text: kept.text, submitted: typeof kept.submitted === 'string' ? kept.submitted : null }
     : null;
 }
-
-export const ENDING = '.pai.json';
 
 /**
  * Ask for a name and save a text under it. Resolves with its path; `null` where the person gave up.

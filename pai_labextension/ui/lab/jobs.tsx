@@ -5,26 +5,20 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import * as React from 'react';
 
-import { ClusterPage } from '../console/cluster/page';
-import { ClusterModel } from '../console/data/cluster';
 import { IJobsModel } from '../console/data/jobs';
 import { useSignal } from '../console/data/store';
 import { explanation, summary } from '../console/data/words';
 import { useHost } from '../console/host';
-import { JobsPage } from '../console/jobs/page';
-import { QueueModel, QueuePage } from '../console/jobs/queue';
-import { SchedulesModel } from '../console/jobs/schedules';
-import { IconButton } from '../console/kit/button';
 import { ILabHost, JobsToken } from './host';
 import { paiIcon } from './icon';
-import { Mount } from './mount';
+import { late, Mount } from './mount';
+import type { Page } from './sidebar';
 
 const ID = 'pai-sidebar';
 const SHOW = 'pai:show-jobs';
 
 /** What the side bar shows. */
-const PAGES = ['jobs', 'queue', 'cluster'] as const;
-type Page = (typeof PAGES)[number];
+const PAGES: readonly Page[] = ['jobs', 'queue', 'cluster'];
 
 export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:jobs',
@@ -41,18 +35,13 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
     restorer: ILayoutRestorer | null
   ) => {
     const { client, trans } = host;
-    const models: IModels = {
-      model,
-      queue: new QueueModel(client),
-      cluster: new ClusterModel(client),
-      schedules: new SchedulesModel(client)
-    };
+    const Sidebar = late(async () => (await import('./sidebar')).sidebarOf(client, model));
     let page: Page = 'jobs';
     const turnTo = (to: Page) => {
       page = to;
       sidebar.update();
     };
-    const sidebar = new Mount(host, () => <Sidebar {...models} page={page} onPage={turnTo} />);
+    const sidebar = new Mount(host, () => <Sidebar page={page} onPage={turnTo} />);
     sidebar.id = ID;
     sidebar.addClass('pai-Sidebar');
     sidebar.node.setAttribute('role', 'region');
@@ -83,56 +72,6 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
     });
   }
 };
-
-/** What is known, and stays known when another page is shown. */
-interface IModels {
-  readonly model: IJobsModel;
-  readonly queue: QueueModel;
-  readonly cluster: ClusterModel;
-  readonly schedules: SchedulesModel;
-}
-
-/** The side bar, one of its pages in view. */
-function Sidebar(props: IModels & { page: Page; onPage: (page: Page) => void }): React.ReactElement {
-  const { model, queue, cluster, schedules, page, onPage } = props;
-  const { trans, places } = useHost();
-  const [busy, setBusy] = React.useState(false);
-  const labels: Record<Page, string> = {
-    jobs: trans.__('My jobs'),
-    queue: trans.__('Queue'),
-    cluster: trans.__('Cluster')
-  };
-  const refresh = async () => {
-    setBusy(true);
-    const shown = { jobs: [model, schedules], queue: [queue], cluster: [cluster] }[page];
-    await Promise.all(shown.map(each => each.refresh()));
-    setBusy(false);
-  };
-  return (
-    <>
-      <div className="pai-Sidebar-header">
-        <div role="group" aria-label={trans.__('What is shown')} className="pai-Sidebar-pages">
-          {PAGES.map(each => (
-            <button
-              key={each}
-              type="button"
-              aria-pressed={each === page}
-              className="pai-Sidebar-page"
-              onClick={() => onPage(each)}
-            >
-              {labels[each]}
-            </button>
-          ))}
-        </div>
-        <IconButton icon="add" label={trans.__('New PAI job')} onClick={() => places.open({ page: 'submit' })} />
-        <IconButton icon="refresh" label={trans.__('Refresh')} disabled={busy} onClick={() => void refresh()} />
-      </div>
-      {page === 'jobs' && <JobsPage {...{ model, schedules }} />}
-      {page === 'queue' && <QueuePage queue={queue} />}
-      {page === 'cluster' && <ClusterPage cluster={cluster} />}
-    </>
-  );
-}
 
 /** How many of my jobs run and wait, and why the first one waits; opens the list. */
 function StatusItem({ model }: { model: IJobsModel }): React.ReactElement {

@@ -6,6 +6,13 @@ import * as React from 'react';
 
 import { HostProvider, IHost, ShownProvider } from '../console/host';
 
+/** Return a component that is loaded when it is drawn for the first time: JupyterLab starts without it. */
+export function late<P extends object>(
+  load: () => Promise<React.FunctionComponent<P>>
+): React.LazyExoticComponent<React.FunctionComponent<P>> {
+  return React.lazy(async () => ({ default: await load() }));
+}
+
 /** Draws a part of the console, and tells it whether it is in view. */
 export class Mount extends ReactWidget {
   constructor(
@@ -34,7 +41,9 @@ export class Mount extends ReactWidget {
   protected render(): React.ReactElement {
     return (
       <HostProvider value={this.host}>
-        <ShownProvider value={this.isVisible}>{this.content()}</ShownProvider>
+        <ShownProvider value={this.isVisible}>
+          <React.Suspense fallback={null}>{this.content()}</React.Suspense>
+        </ShownProvider>
       </HostProvider>
     );
   }

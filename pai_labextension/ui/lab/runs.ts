@@ -9,10 +9,8 @@ import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { Contents } from '@jupyterlab/services';
 import { CommandToolbarButton } from '@jupyterlab/ui-components';
 
-import { IJobsModel } from '../console/data/jobs';
+import { canRun, IJobsModel } from '../console/data/jobs';
 import { showError } from '../console/kit/dialog';
-import { submitWithCode } from '../console/submit/code';
-import { canRun, runAsJob } from '../console/submit/run';
 import { ILabHost, JobsToken } from './host';
 import { paiIcon } from './icon';
 
@@ -64,6 +62,7 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
           return;
         }
         try {
+          const { runAsJob } = await import('../console/submit/run');
           await save(documents, path);
           const job = await runAsJob(serviceManager.contents.localPath(path), host);
           if (job?.scheduled) {
@@ -112,6 +111,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
           return;
         }
         try {
+          const { submitWithCode } = await import('../console/submit/code');
           if (await submitWithCode({ path: serviceManager.contents.localPath(path) }, host)) {
             await jobs.refresh();
             places.open({ page: 'jobs' });

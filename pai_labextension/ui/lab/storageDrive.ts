@@ -5,10 +5,9 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import { ApiError } from '../console/data/errors';
 import { ITranslation } from '../console/host';
-import { LARGEST_OPENED } from '../console/storage/browser';
 import { IFileInfo, StorageClient } from '../console/storage/client';
 import { isPart, join, nameOf, numbered, parentOf, partsOf } from '../console/storage/paths';
-import { bytesText } from '../console/storage/quantities';
+import { bytesText, LARGEST_OPENED } from '../console/storage/quantities';
 import { LabTransport, xsrf } from './host';
 
 /** What stands before the paths of the drive, as in `PAI:alice/code`. */

@@ -452,3 +452,8 @@ export class JobsModel implements IJobsModel {
   private listed = false;
   private heardHidden = false;
 }
+
+/** Return whether a file can run as a job. */
+export function canRun(path: string): boolean {
+  return /\.(ipynb|py|sh)$/i.test(path);
+}

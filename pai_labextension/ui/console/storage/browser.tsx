@@ -8,7 +8,7 @@ import { choose, confirm, showError } from '../kit/dialog';
 import { LocalTime } from '../kit/time';
 import { ISummary, StorageClient } from './client';
 import { fullUri, nameOf, variableUri } from './paths';
-import { bytesText } from './quantities';
+import { bytesText, LARGEST_OPENED } from './quantities';
 import { Conflict } from './uploads';
 
 /** A file or folder; JupyterLab's models of contents are such. */
@@ -25,8 +25,6 @@ type Stage = Pick<IHost, 'root' | 'trans'>;
 
 /** Files and folders that are shown at a time: a browser that shows ten thousand of them at once stands still. */
 export const SHOWN = 400;
-/** Bytes of the largest file that is opened in the browser. */
-export const LARGEST_OPENED = 20 * 1024 * 1024;
 /** Names that a question lists; of more it tells how many. */
 const NAMED = 5;
 

@@ -1,5 +1,8 @@
 // How much, how fast and how long, as people read it.
 
+/** Bytes of the largest file that is opened in the browser. */
+export const LARGEST_OPENED = 20 * 1024 * 1024;
+
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 /** "1.5 MiB"; bytes alone are whole. */

@@ -15,11 +15,6 @@ export interface IRunning extends ISubmitted {
   readonly scheduled: boolean;
 }
 
-/** Return whether a file can run as a job. */
-export function canRun(path: string): boolean {
-  return /\.(ipynb|py|sh)$/i.test(path);
-}
-
 /**
  * Ask how a file is to run, and submit it. Resolves with the job, or `null` when it was given up.
  *

@@ -5,7 +5,7 @@ import { Contents, ServerConnection } from '@jupyterlab/services';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { LabTransport } from '../../lab/host';
-import { LARGEST_OPENED } from '../../console/storage/browser';
+import { LARGEST_OPENED } from '../../console/storage/quantities';
 import { DriveError, StorageDrive } from '../../lab/storageDrive';
 import { trans } from '../notebookServer';
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
 import { IRunPlan } from '../../../console/data/client';
-import { canRun, gigabytes, megabytes, parameterRows, wholeNumber, withParameter } from '../../../console/submit/run';
+import { canRun } from '../../../console/data/jobs';
+import { gigabytes, megabytes, parameterRows, wholeNumber, withParameter } from '../../../console/submit/run';
 
 const plan = { parameters: { rate: '0.1', name: "'resnet'" } } as Partial<IRunPlan> as IRunPlan;
 

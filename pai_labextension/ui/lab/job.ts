@@ -1,19 +1,14 @@
 // The plugin: the page of a job, opened by its name and its user, and restored when JupyterLab is loaded again.
 
 import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
+import { WidgetTracker } from '@jupyterlab/apputils';
 import { ReadonlyPartialJSONObject } from '@lumino/coreutils';
-import * as React from 'react';
 
 import { IJobName } from '../console/data/client';
-import { JobModel } from '../console/data/job';
 import { IJobsModel, key } from '../console/data/jobs';
-import { JobPage, Tab } from '../console/job/page';
-import { LogModel } from '../console/job/log/model';
-import { runAgain } from '../console/jobs/ending';
 import { argumentsOf, ILabHost, JobsToken } from './host';
 import { paiIcon } from './icon';
-import { Mount } from './mount';
+import type { JobTab } from './jobTab';
 
 const COMMAND = 'pai:open-job';
 const AGAIN = 'pai:run-again';
@@ -49,6 +44,7 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
       describedBy: { args: ARGUMENTS },
       execute: async args => {
         const job = jobOf(args);
+        const { JobTab } = await import('./jobTab');
         let tab = tracker.find(one => key(one.model.name) === key(job));
         if (!tab) {
           tab = new JobTab(host, jobs, job);
@@ -66,7 +62,10 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Run a PAI job again'),
       caption: trans.__('Submit the same job under a new name'),
       describedBy: { args: ARGUMENTS },
-      execute: args => runAgain(jobOf(args), jobs, host)
+      execute: async args => {
+        const { runAgain } = await import('../console/jobs/ending');
+        return runAgain(jobOf(args), jobs, host);
+      }
     });
     if (restorer) {
       void restorer.restore(tracker, {
@@ -77,32 +76,6 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
     }
   }
 };
-
-/** A job's page as a tab of the main area. */
-class JobTab extends MainAreaWidget<Mount> {
-  readonly model: JobModel;
-
-  constructor(host: ILabHost, jobs: IJobsModel, job: IJobName) {
-    const model = new JobModel(host.client, job);
-    const log = new LogModel(model);
-    const Page = () => {
-      const [tab, onTab] = React.useState<Tab>('logs');
-      return <JobPage {...{ model, log, jobs, tab, onTab }} onDeleted={() => this.dispose()} />;
-    };
-    super({ content: new Mount(host, () => <Page />) });
-    this.model = model;
-    this.disposed.connect(() => {
-      log.dispose();
-      model.dispose();
-    });
-    this.id = `pai-job-${key(job)}`;
-    this.title.label = job.name;
-    this.title.caption = host.trans.__('PAI job “%1” of %2', job.name, job.username);
-    this.title.icon = paiIcon;
-    this.title.closable = true;
-    this.toolbar.hide(); // its buttons are beside its heading
-  }
-}
 
 function jobOf(args: ReadonlyPartialJSONObject): IJobName {
   return { name: args.name as string, username: args.user as string };
