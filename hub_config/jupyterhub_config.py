@@ -62,6 +62,8 @@ spawner_token = os.environ["PAI_SPAWNER_TOKEN"]
 repository = Path(__file__).resolve().parent.parent
 programs = Path(sys.prefix) / "bin"
 public_url = f"http://127.0.0.1:{public_port}"
+#: Where people open the console; a web server in front has another address (variants/tls.py).
+console_url = (os.environ.get("PAI_PUBLIC_URL") or public_url).rstrip("/") + "/services/pai-console/"
 
 # ── addresses and files ───────────────────────────────────────────────────────────────────────────────
 
@@ -112,6 +114,8 @@ scheduler_command = [
     # whose tokens may submit and stop jobs for others: the spawner's, and that of the service below
     *("--admin-service", "pai-spawner"),
     *("--admin-service", "pai-sessions"),
+    # notifications and the command line link to the pages of jobs there
+    *("--console-url", console_url),
 ]
 if ssh_port:
     # To let users of other machines log into their tasks, add --ssh-host 0.0.0.0 and --ssh-public-host NAME;

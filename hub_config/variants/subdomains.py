@@ -22,6 +22,10 @@ for page in ("console", "sessions"):
         f"{hub.scheme}://pai-{page}--service.{hub.netloc}/services/pai-{page}/"
     )
 
+for service in c.JupyterHub.services:
+    if service["name"] == "pai":
+        service["command"] += ["--console-url", c.JupyterHub.template_vars["console_page"]]
+
 # Programs go on using the usual addresses, by which the proxy then has to find the services too: clients that
 # of the Hub, servers and tasks 127.0.0.1, that of Docker's bridge, or the name that jobs know the storage by.
 inner_hosts = os.environ.get("PAI_INNER_HOSTS", "127.0.0.1 172.17.0.1 pai-storage").split()

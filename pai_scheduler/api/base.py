@@ -36,7 +36,7 @@ class HandlerContext:
     """Context of the handlers. `prefix`: the path under which we are reached, a slash at both ends.
 
     `monitoring_token` opens what Prometheus reads, without being anybody's. `openpai_compat`: clients of
-    OpenPAI find what they knew where it was, and read it without a token.
+    OpenPAI find what they knew where it was, and read it without a token. `console_url`: as of `Presenter`.
     """
 
     service: Service
@@ -50,6 +50,7 @@ class HandlerContext:
     transfers: TransferLimit = field(default_factory=TransferLimit)
     tickets: RedirectTickets = field(default_factory=RedirectTickets)
     throttle: GuessThrottle = field(default_factory=GuessThrottle)
+    console_url: str = ""
 
     def peer(self, request: HTTPServerRequest) -> str:
         """Return the address of who asks; behind the Hub's proxy what that says, and nobody else."""
@@ -86,7 +87,7 @@ class ApiHandler(AnsweringHandler):
     @cached_property
     def presenter(self) -> Presenter:
         """Return what turns the scheduler's objects into this caller's JSON."""
-        return Presenter(self.language, self.api_url)
+        return Presenter(self.language, self.api_url, self.context.console_url)
 
     @property
     def api_url(self) -> str:

@@ -19,6 +19,7 @@ from pai_scheduler.job.exit_codes import STOPPED_BY_USER, exit_table
 from pai_scheduler.job.validation import SpecError
 from pai_scheduler.principal import Principal
 from pai_scheduler.rest import cluster, models
+from pai_scheduler.rest.address import job_page
 from pai_scheduler.store.records import JobLinks, LinkedJob, StoredJobEvent
 
 
@@ -43,10 +44,14 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Presenter:
-    """Writes for one reader: in `locale`, with links that begin with `api_url` (`http://…/api/v1`)."""
+    """Writes for one reader: in `locale`, with links that begin with `api_url` (`http://…/api/v1`).
+
+    `console_url`: where jobs have their pages, a slash at its end; empty: there are none.
+    """
 
     locale: str
     api_url: str
+    console_url: str = ""
 
     def summary(self, job: Job, queue_position: int | None, starts_within: int | None) -> models.JobSummary:
         """Return a job as an item of the list. `starts_within`: seconds, an estimate; None: not known."""
@@ -72,11 +77,14 @@ class Presenter:
 
     def detail(self, job: Job, outlook: Outlook) -> models.JobDetail:
         """Return a job in full, with its last attempt."""
-        return {
+        detail: models.JobDetail = {
             "name": job.name,
             "jobStatus": self._status(job, outlook),
             "taskRoles": self._task_roles(job, job.attempt),
         }
+        if self.console_url:
+            detail["consoleUrl"] = job_page(self.console_url, job.user, job.name)
+        return detail
 
     def attempt(self, job: Job, attempt: Attempt, *, tasks: bool = True) -> models.AttemptInfo:
         """Return one attempt of a job; `tasks`: with its tasks."""

@@ -316,6 +316,12 @@ class JobDetail(TypedDict):
     name: str
     jobStatus: JobStatus
     taskRoles: dict[str, TaskRoleStatus]
+    consoleUrl: NotRequired[
+        Annotated[
+            str,
+            about("The job's page on the web; absent: the administrator has not said where the console is"),
+        ]
+    ]
 
 
 class Trigger(TypedDict):

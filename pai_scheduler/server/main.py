@@ -262,6 +262,7 @@ class _Run:
             Streams(self._definition.streams_per_user),
             options.openpai_compat,
             gateway.where if gateway is not None else None,
+            console_url=options.console_url,
         )
         if context.openpai_compat:
             _log.warning(

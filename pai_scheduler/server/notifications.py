@@ -90,7 +90,7 @@ def open_notifications(options: argparse.Namespace) -> Notifications:
         channels[WEBHOOK] = Webhooks(options.webhook_host, options.webhook_secret_file)
     if options.mail_server:
         channels[MAIL] = _open_mail(options)
-    return Notifications(channels)
+    return Notifications(channels, options.console_url)
 
 
 def _open_mail(options: argparse.Namespace) -> Channel:

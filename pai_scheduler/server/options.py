@@ -255,6 +255,14 @@ def make_parser() -> argparse.ArgumentParser:
     )
     notifications.add_options(parser)
     parser.add_argument(
+        "--console-url",
+        metavar="URL",
+        type=_console_url,
+        default="",
+        help="where people open the console, as https://hub.lab/services/pai-console/: notifications, the "
+        "REST API and the command line then link to the pages of jobs (default: no links)",
+    )
+    parser.add_argument(
         "--metrics-token-file",
         type=Path,
         metavar="FILE",
@@ -462,6 +470,14 @@ def moment(text: str) -> int:
 def _default_data_dir() -> Path:
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base) / "pai-scheduler"
+
+
+def _console_url(text: str) -> str:
+    if not text:
+        return ""
+    if not text.startswith(("https://", "http://")):
+        raise argparse.ArgumentTypeError(f"an address that begins with https:// is expected, not {text!r}")
+    return text.rstrip("/") + "/"
 
 
 def _grace(text: str) -> int:

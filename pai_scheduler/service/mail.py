@@ -154,6 +154,8 @@ def mail_of(announcement: Announcement, sender: str, address: str, locale: str) 
         msg("Ended: {time}", time=_time(job["completedTime"])),
         msg("Tried again: {count} times", count=job["retries"]),
     ]
+    if "consoleUrl" in job:
+        lines.append(msg("Job page: {url}", url=job["consoleUrl"]))
     mail = EmailMessage(policy=SMTP)
     mail["From"], mail["To"] = sender, address
     mail["Subject"] = _SUBJECTS[State(job["state"])](job["name"]).in_locale(locale)

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pai_scheduler.core.instructions import MAIL, WEBHOOK, Announcement
@@ -15,6 +15,7 @@ from pai_scheduler.core.model import JobEvent
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validation import SpecError
+from pai_scheduler.rest.address import job_page
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.store.records import WaitingAnnouncement
 from pai_scheduler.store.store import Store, StoreError
@@ -55,9 +56,21 @@ def delivery_id(announcement: Announcement) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Notifications:
-    """The ways out by their names (`webhook`, `mail`); what is not there is not opened."""
+    """The ways out by their names (`webhook`, `mail`); what is not there is not opened.
+
+    `console_url`: where jobs have pages that are linked to, a slash at its end; empty: there are none.
+    """
 
     channels: Mapping[str, Channel] = field(default_factory=dict)
+    console_url: str = ""
+
+    def linked(self, announcement: Announcement) -> Announcement:
+        """Return it with the address of the job's page, where that is known."""
+        if not self.console_url:
+            return announcement
+        job = announcement.document
+        page = job_page(self.console_url, announcement.user, str(job["name"]))
+        return replace(announcement, document={**job, "consoleUrl": page})
 
     def errors(self, spec: JobSpec, user: str) -> Iterator[SpecError]:
         """Find what a user's job asks for that it cannot have."""
@@ -100,7 +113,7 @@ _LAST_SECONDS = 3.0
 
 
 class Sender:
-    """Sends what `store` has to tell by `channels`. Only the service that leads may have one.
+    """Sends what `store` has to tell by `ways`. Only the service that leads may have one.
 
     `tell` gets the job events that say of what was given up, when they are durable; `clock` gives ms.
     """
@@ -109,11 +122,11 @@ class Sender:
         self,
         store: Store,
         writer: Writer,
-        channels: Mapping[str, Channel],
+        ways: Notifications,
         tell: Callable[[JobEvent], None],
         clock: Callable[[], int],
     ) -> None:
-        self._store, self._writer, self._channels = store, writer, channels
+        self._store, self._writer, self._ways = store, writer, ways
         self._tell, self._now = tell, clock
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -201,11 +214,11 @@ class Sender:
             self._told.discard(key)
 
     async def _try(self, announcement: Announcement) -> None:
-        channel = self._channels.get(announcement.channel)
+        channel = self._ways.channels.get(announcement.channel)
         if channel is None:
             raise UndeliveredError(msg("the administrator has closed this way."), final=True)
         try:
-            await channel.send(announcement)
+            await channel.send(self._ways.linked(announcement))
         except UndeliveredError:
             raise
         except Exception as error:
@@ -213,7 +226,7 @@ class Sender:
             raise UndeliveredError(msg("a fault of the scheduler; see its log.")) from error
 
     async def _give_up(self, announcement: Announcement, error: UndeliveredError) -> None:
-        channel = self._channels.get(announcement.channel)
+        channel = self._ways.channels.get(announcement.channel)
         where = channel.where(announcement) if channel is not None else announcement.channel
         message = msg(
             "The end of this job could not be told to {where}: {reason}", where=where, reason=error.message

@@ -218,7 +218,7 @@ class Service:
         )
         self.queues = Queues(self._writer, clock)
         self.job_events = JobEvents(store, self._reader, lambda job_id: self._writer.core.jobs.get(job_id))
-        self._sender = Sender(store, self._writer, notifications.channels, self.job_events.tell, clock)
+        self._sender = Sender(store, self._writer, notifications, self.job_events.tell, clock)
         self.changes = Changes(lambda: self._writer.core)
         self.tasks = Tasks(context, engine, self._meters.recorder, self.job_events, definition.logs)
         self.virtual_clusters = VirtualClusters(context, self.admission)

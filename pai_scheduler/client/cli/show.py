@@ -70,6 +70,7 @@ def show_job(detail: JobDetail, locale: str) -> str:
         (msg("Retries"), str(status["retries"]) if status["retries"] else ""),
         (msg("Exit code"), f"{exit_code} {shown_name(spec['phrase'])}" if exit_code and spec else exit_code),
         (msg("Why"), status["appExitDiagnostics"]),
+        (msg("Page"), detail.get("consoleUrl", "")),
     ]
     tasks = [
         _task_row(f"{role}-{task['taskIndex']}", task)

@@ -85,7 +85,10 @@ async def _follow(session: CliSession, name: str, user: str | None, *, watch_it:
         session.say("Job {name} is submitted.", name=name)
         if not watch_it:
             # what would be waited for in vain is best known now
-            status = (await session.client.job(owner, name))["jobStatus"]
+            detail = await session.client.job(owner, name)
+            if page := detail.get("consoleUrl"):
+                print(printable_lines(page))
+            status = detail["jobStatus"]
             if status["subState"] in ("DEPENDENCY_WAIT", "QUEUED"):
                 print(printable_lines(status["waitingReason"]))
     if not watch_it:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.hub import PASSWORD, Hub, xsrf
 from tests.testbed.browser import CHROMIUM_FLAGS
+from tests.testbed.scheduler import clean_environ
+from tests.testbed.warm import run_pai_text
 
 CONSOLE = "/services/pai-console/"
 AXE = "pai_labextension/ui/node_modules/axe-core/axe.min.js"
@@ -55,12 +58,19 @@ def opened(browser: Browser, hub: Hub, user: str, path: str = "", **options: Any
 
 
 def test_a_person_watches_and_stops_jobs_without_a_notebook_server(hub: Hub, browser: Browser) -> None:
-    submit(
-        hub,
-        "alice",
-        job("two-workers", "echo begun; exec sleep 600", taskNumber=2),
-        job("too-large", "true", gpuNumber=8, taskNumber=20),
+    submit(hub, "alice", job("too-large", "true", gpuNumber=8, taskNumber=20))
+    pai = partial(
+        run_pai_text,
+        environ=clean_environ({"PAI_API_URL": f"{hub.url}/services/pai", "PAI_TOKEN": hub.token("alice")}),
     )
+    workers = json.dumps(job("two-workers", "echo begun; exec sleep 600", taskNumber=2))
+    address = f"{hub.url}{CONSOLE}jobs/alice/two-workers"
+    # the command line leads to the page of a job, and the page can be sent on
+    assert pai(("submit", "-"), stdin=workers).stdout.splitlines()[:2] == [
+        "Job two-workers is submitted.",
+        address,
+    ]
+    assert address in pai(("show", "two-workers")).stdout
     with opened(browser, hub, "alice") as page:
         broken: list[str] = []
         page.on("console", lambda said: broken.append(said.text) if said.type == "error" else None)
@@ -78,6 +88,8 @@ def test_a_person_watches_and_stops_jobs_without_a_notebook_server(hub: Hub, bro
         page.get_by_role("link", name="My jobs").click()
         page.get_by_text("two-workers", exact=True).click()
         expect(page.get_by_text("begun", exact=True)).to_be_visible()
+        page.get_by_role("button", name="Copy link").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
         page.get_by_role("button", name="More of the log").click()
         with page.expect_download() as download:
             page.get_by_role("link", name="Download the whole log").click()

@@ -35,6 +35,12 @@ def test_a_job_without_an_attempt_shows_all_its_tasks_waiting() -> None:
     assert task["containerLog"] == "http://x/api/v1/user/al%2Fice/jobs/j/taskRoles/a~b/tasks/1/logs/all"
 
 
+def test_a_job_has_a_page_where_there_is_a_console() -> None:
+    detail = Presenter("en", "http://x/api/v1", "https://hub.lab/console/").detail(_job(), Outlook())
+    assert detail["consoleUrl"] == "https://hub.lab/console/jobs/al%2Fice/j"
+    assert "consoleUrl" not in PRESENTER.detail(_job(), Outlook())
+
+
 def test_ports_are_lists_and_gpus_a_bit_map() -> None:
     assignment = Assignment("node-a", (0, 3), {"http": (8080,), "grpc": (9000, 9001)})
     task = Task(TaskRef("id", 2, "c", 0), assignment, State.RUNNING, address="10.0.0.2", container_id="abc")

@@ -64,6 +64,13 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     return context
 
 
+def test_a_mail_leads_to_the_page_of_the_job_where_there_is_one() -> None:
+    page = "https://hub.lab/services/pai-console/jobs/ada/train"
+    mail = mail_of(replace(ENDED, document={**ENDED.document, "consoleUrl": page}), FROM, "a@b.example", "en")
+    assert f"\nJob page: {page}\n" in mail.get_content().replace("\r\n", "\n")
+    assert "Job page" not in mail_of(ENDED, FROM, "a@b.example", "en").get_content()
+
+
 async def test_a_mail_says_what_happened_in_its_subject_and_the_rest_beneath() -> None:
     with open_mailbox() as mailbox:
         await plain(mailbox.port).send(ENDED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,14 @@ from pai_scheduler.core.model import JobEvent
 from pai_scheduler.core.state_machine import Core
 from pai_scheduler.i18n import Message, msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.notifications import AT_ONCE_PER_USER, GIVE_UP, Sender, UndeliveredError, fair
+from pai_scheduler.service.notifications import (
+    AT_ONCE_PER_USER,
+    GIVE_UP,
+    Notifications,
+    Sender,
+    UndeliveredError,
+    fair,
+)
 from pai_scheduler.service.writer import Writer
 from pai_scheduler.store.database import StoreError
 from pai_scheduler.store.records import WaitingAnnouncement
@@ -29,6 +37,7 @@ class Way:
 
     def __init__(self) -> None:
         self.sent: list[str] = []
+        self.documents: list[dict[str, Any]] = []
         self.tried = 0
         self.fault: Exception | None = None
 
@@ -43,6 +52,7 @@ class Way:
         if self.fault is not None:
             raise self.fault
         self.sent.append(announcement.job_id)
+        self.documents.append(dict(announcement.document))
 
 
 class FlakyStore(Store):
@@ -71,7 +81,11 @@ class World:
         self.way, self.now = Way(), 1000
         self.told: list[JobEvent] = []
         self.sender = Sender(
-            self.store, self.writer, {"webhook": self.way}, self.told.append, lambda: self.now
+            self.store,
+            self.writer,
+            Notifications({"webhook": self.way}, "https://hub.lab/console/"),
+            self.told.append,
+            lambda: self.now,
         )
 
     def ends(self, job_id: str = "j1", channel: str = "webhook") -> None:
@@ -89,11 +103,12 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     opened.store.close()
 
 
-async def test_an_end_is_told_once(world: World) -> None:
+async def test_an_end_is_told_once_with_the_page_of_the_job(world: World) -> None:
     world.ends()
     assert await world.sender.look() is None
     assert await world.sender.look() is None
     assert world.way.sent == ["j1"]
+    assert world.way.documents[0]["consoleUrl"] == "https://hub.lab/console/jobs/ada/j1"
 
 
 async def test_a_receiver_that_is_away_is_tried_again_after_growing_pauses(

@@ -104,6 +104,10 @@ export type JobDetail = {
             taskStatuses: Array<TaskStatus>;
         };
     };
+    /**
+     * The job's page on the web; absent: the administrator has not said where the console is
+     */
+    consoleUrl?: string;
 };
 
 /**

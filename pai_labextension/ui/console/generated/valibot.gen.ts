@@ -698,7 +698,8 @@ export const vJobDetail = v.object({
     jobStatus: vJobStatus,
     taskRoles: v.record(v.string(), v.object({
         taskStatuses: v.array(vTaskStatus)
-    }))
+    })),
+    consoleUrl: v.optional(v.string())
 });
 
 /**

@@ -11,6 +11,7 @@ import { JobLink } from '../generated/types.gen';
 import { Place, useHost } from '../host';
 import { end, Ending, runAgain } from '../jobs/ending';
 import { IconButton, TextButton } from '../kit/button';
+import { CopyButton } from '../kit/copy';
 import { IEntry, openMenu } from '../kit/menu';
 import { Figures, State } from '../kit/status';
 import { durationWords, LocalTime, useNow } from '../kit/time';
@@ -37,8 +38,10 @@ interface IHeadProps {
  */
 export function JobHead(props: IHeadProps): React.ReactElement {
   const { model, jobs } = props;
-  const { trans } = useHost();
+  const { trans, places, transport } = useHost();
   const { known, name: job } = model;
+  const here = places.href({ page: 'job', job });
+  const link = here === null ? known?.detail.consoleUrl : transport.resolve(here);
   const status =
     known?.detail.jobStatus ?? jobs.jobs?.find(({ username, name }) => username === job.username && name === job.name);
   if (!status) {
@@ -51,6 +54,7 @@ export function JobHead(props: IHeadProps): React.ReactElement {
         <h2>{job.name}</h2>
         <State shape={shapeOf(status, neverFits)}>{stateLabel(status, trans, neverFits)}</State>
         {jobs.isOwnServer(job) && <span className="pai-mod-secondary">{trans.__('this notebook server')}</span>}
+        {link !== undefined && <CopyButton text={link} label={trans.__('Copy link')} trans={trans} />}
         {known && <Buttons {...props} known={known} />}
       </div>
       {known ? <JobFigures known={known} /> : <p>{trans.__('Virtual cluster %1', status.virtualCluster)}</p>}
