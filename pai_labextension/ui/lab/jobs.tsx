@@ -41,7 +41,11 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
       page = to;
       sidebar.update();
     };
-    const sidebar = new Mount(host, () => <Sidebar page={page} onPage={turnTo} />);
+    // (JupyterLab draws what is attached, in view or not: nothing is loaded before somebody looks)
+    let seen = false;
+    const sidebar: Mount = new Mount(host, () =>
+      (seen ||= sidebar.isVisible) ? <Sidebar page={page} onPage={turnTo} /> : <></>
+    );
     sidebar.id = ID;
     sidebar.addClass('pai-Sidebar');
     sidebar.node.setAttribute('role', 'region');
