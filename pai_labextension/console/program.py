@@ -153,9 +153,10 @@ _HASH = re.compile(r"\.[0-9a-f]{8,}\.")
 class ConsolePageHandler(ConsoleHandler):
     """Answers the page."""
 
-    def initialize(self, prefix: str, hub_prefix: str, files: dict[str, str]) -> None:
-        """Take where the service is, where the Hub is, and what the files of the page are called."""
+    def initialize(self, prefix: str, hub_prefix: str, storage_root: str, files: dict[str, str]) -> None:
+        """Take where the service and the Hub are, the storage's URI, and the names of the page's files."""
         self._prefix, self._hub_prefix, self._files = prefix, hub_prefix, files
+        self._storage_root = storage_root
 
     def nobody(self) -> None:
         """Send a browser to the Hub's login, and from there back to this address."""
@@ -173,6 +174,7 @@ class ConsolePageHandler(ConsoleHandler):
             "prefix": self._prefix,
             "hub": self._hub_prefix,
             "language": language,
+            "storageRoot": self._storage_root,
             "translation": "" if language == "en" else files["translation"],
         }
         self.set_header("Content-Type", "text/html; charset=utf-8")
@@ -223,9 +225,9 @@ _log = logging.getLogger(__name__)
 
 
 def make_app(
-    prefix: str, hub_prefix: str, upstream: Upstream, streams: JoinedStreams, static: Path
+    prefix: str, hub_prefix: str, upstream: Upstream, streams: JoinedStreams, static: Path, storage_root: str
 ) -> Application:
-    """Make the application below the service's prefix."""
+    """Make the application below the service's prefix; tasks know the storage by `storage_root`, a URI."""
     files = json.loads((static / "files.json").read_text(encoding="utf-8"))
     return Application(
         [
@@ -237,7 +239,12 @@ def make_app(
             (
                 prefix + "(.*)",
                 ConsolePageHandler,
-                {"prefix": prefix, "hub_prefix": hub_prefix, "files": files},
+                {
+                    "prefix": prefix,
+                    "hub_prefix": hub_prefix,
+                    "storage_root": storage_root.rstrip("/"),
+                    "files": files,
+                },
             ),
         ],
         cookie_secret=secrets.token_bytes(32),
@@ -254,6 +261,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--scheduler-url", required=True, metavar="URL", help="the scheduler, without /api/v1"
     )
+    parser.add_argument(
+        "--storage-uri",
+        metavar="URI",
+        help="the storage as tasks know it, their PAI_DEFAULT_FS_URI (default: the scheduler's own WebHDFS)",
+    )
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="[%(levelname).1s %(asctime)s %(name)s] %(message)s")
     missing = [
@@ -266,18 +278,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not (static / "files.json").is_file():
         print("pai-console: its pages are not built; run `make`, or install the wheel.", file=sys.stderr)
         return 1
-    asyncio.run(_serve(given.scheduler_url, static))
+    asyncio.run(_serve(given.scheduler_url, static, given.storage_uri or given.scheduler_url))
     return 0
 
 
-async def _serve(scheduler_url: str, static: Path) -> None:
+async def _serve(scheduler_url: str, static: Path, storage_root: str) -> None:
     address = urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])
     upstream = Upstream(scheduler_url)
     # (a host is named where ours is another than the Hub's)
     hub_prefix = os.environ.get("JUPYTERHUB_HOST", "") + os.environ.get("JUPYTERHUB_BASE_URL", "/") + "hub/"
     prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/pai-console/")
     streams = JoinedStreams(upstream)
-    server = HTTPServer(make_app(prefix, hub_prefix, upstream, streams, static), xheaders=True)
+    server = HTTPServer(make_app(prefix, hub_prefix, upstream, streams, static, storage_root), xheaders=True)
     server.listen(address.port or 0, address.hostname or "127.0.0.1")
     _log.info("listening at port %s", address.port)
     ended = asyncio.Event()

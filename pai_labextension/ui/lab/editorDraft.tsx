@@ -10,8 +10,7 @@ import * as React from 'react';
 import { Debouncer } from '../console/data/store';
 import { isObject } from '../console/editor/text';
 import { IHost } from '../console/host';
-import { choose, confirm, DialogButtons, openDialog, showError } from '../console/kit/dialog';
-import { TextField } from '../console/kit/field';
+import { ask, choose, confirm, showError } from '../console/kit/dialog';
 import { ENDING } from './editor';
 import { editJobIcon } from './icon';
 import { JobEditorWidget } from './editorWidget';
@@ -125,10 +124,11 @@ export async function saveJob(
   contents: Contents.IManager,
   host: IHost
 ): Promise<string | null> {
-  const { root, trans } = host;
+  const { trans } = host;
   const title = trans.__('Save the job as a file');
-  const given = (await openDialog<string>(root, title, answer => <FileName {...{ name, host, answer }} />))?.trim();
-  if (!given) {
+  const label = trans.__('Name of the file, in the folder that the file browser shows');
+  const given = await ask(host, { title, label, value: `${name}${ENDING}`, accept: trans.__('Save') });
+  if (given === null) {
     return null;
   }
   const path = PathExt.join(folder, given.endsWith('.json') ? given : `${given}${ENDING}`);
@@ -161,26 +161,4 @@ function mayReplace(path: string, host: IHost): Promise<boolean> {
     accept: trans.__('Replace'),
     warn: true
   });
-}
-
-/** Asks for the name of a file. */
-function FileName(props: { name: string; host: IHost; answer: (name: string) => void }): React.ReactElement {
-  const { name, host, answer } = props;
-  const { trans } = host;
-  const [typed, setTyped] = React.useState(`${name}${ENDING}`);
-  return (
-    <form
-      onSubmit={event => {
-        event.preventDefault();
-        answer(typed);
-      }}
-    >
-      <TextField
-        label={trans.__('Name of the file, in the folder that the file browser shows')}
-        value={typed}
-        onChange={setTyped}
-      />
-      <DialogButtons accept={trans.__('Save')} cancel={trans.__('Cancel')} onCancel={() => answer('')} />
-    </form>
-  );
 }

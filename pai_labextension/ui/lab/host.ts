@@ -8,9 +8,8 @@ import { CommandRegistry } from '@lumino/commands';
 import { Token } from '@lumino/coreutils';
 
 import { Client, IJobName } from '../console/data/client';
-import { ApiError, UNREACHABLE } from '../console/data/errors';
 import { IJobsModel } from '../console/data/jobs';
-import { NO_BODY, Speaking } from '../console/data/speaking';
+import { sendTold, Speaking, xsrf } from '../console/data/speaking';
 import { tellAnswered } from '../console/data/store';
 import { IChannel, IHeard, overWebSocket } from '../console/data/stream';
 import { addressOf, carried, IHost, IQuestion, ITranslation, ITransport, Place, Query } from '../console/host';
@@ -98,20 +97,31 @@ export class LabTransport implements ITransport {
     trans: ITranslation,
     show: (message: string | null) => void = () => undefined
   ) {
-    this.speaking = new Speaking({ isLoggedIn: () => this.isLoggedIn(), show, answered: tellAnswered }, trans);
+    this.speaking = new Speaking(
+      { isLoggedIn: () => this.isLoggedIn(), show, answered: tellAnswered },
+      {
+        away: trans.__('Your notebook server does not answer. Your jobs go on; this page asks again by itself.'),
+        lost: trans.__(
+          'Your notebook server does not answer, and may not have got this. Try again when it answers; what you have typed stays here.'
+        ),
+        loginExpired: trans.__(
+          'Your login has expired. Log in again in another tab of this browser: this page goes on by itself then, and keeps what you have typed.'
+        )
+      }
+    );
   }
 
   async request(question: IQuestion): Promise<Response> {
     const { method, path, query, onUpload } = question;
     const url = this.href(path, query);
     const { headers, body } = carried(question, this.language);
-    const send = (signal: AbortSignal | undefined) =>
+    const { token } = this.settings;
+    const known = { 'X-XSRFToken': xsrf(), ...(token ? { Authorization: `token ${token}` } : {}) };
+    return this.speaking.ask(question, signal =>
       onUpload
-        ? this.upload(method, url, headers, body, onUpload, signal ?? null)
-        : ServerConnection.makeRequest(url, { method, headers, body, signal: signal ?? null }, this.settings);
-    return this.speaking.ask(question, send).catch((error: Error) => {
-      throw error.name === 'AbortError' ? error : new ApiError(0, UNREACHABLE, error.message);
-    });
+        ? sendTold(url, method, { ...headers, ...known }, body, onUpload, signal)
+        : ServerConnection.makeRequest(url, { method, headers, body, signal: signal ?? null }, this.settings)
+    );
   }
 
   href(path: readonly string[], query?: Query): string {
@@ -128,51 +138,10 @@ export class LabTransport implements ITransport {
     return overWebSocket(new WebSocket(URLExt.join(wsUrl, ROUTES, 'stream') + query), null, heard);
   }
 
-  /** Send with an XMLHttpRequest: `fetch` does not tell how much has gone off. */
-  private upload(
-    method: string,
-    url: string,
-    headers: Record<string, string>,
-    body: XMLHttpRequestBodyInit | null,
-    onUpload: (bytes: number) => void,
-    signal: AbortSignal | null
-  ): Promise<Response> {
-    return new Promise((resolve, reject) => {
-      const request = new XMLHttpRequest();
-      const abort = () => request.abort();
-      request.open(method, url);
-      for (const [name, value] of Object.entries({ ...headers, 'X-XSRFToken': xsrf() })) {
-        request.setRequestHeader(name, value);
-      }
-      if (this.settings.token) {
-        request.setRequestHeader('Authorization', `token ${this.settings.token}`);
-      }
-      request.upload.onprogress = event => onUpload(event.loaded);
-      request.onload = () => {
-        const { status, statusText, responseText } = request;
-        resolve(new Response(NO_BODY.includes(status) ? null : responseText, { status, statusText }));
-      };
-      request.onerror = () => reject(new TypeError('the connection broke off'));
-      request.onabort = () => reject(new DOMException('cancelled', 'AbortError'));
-      request.onloadend = () => signal?.removeEventListener('abort', abort);
-      if (signal?.aborted) {
-        reject(new DOMException('cancelled', 'AbortError'));
-        return;
-      }
-      signal?.addEventListener('abort', abort);
-      request.send(body);
-    });
-  }
-
   private async isLoggedIn(): Promise<boolean> {
     const me = URLExt.join(this.settings.baseUrl, 'api/me');
     return (await ServerConnection.makeRequest(me, {}, this.settings)).status !== FORBIDDEN;
   }
 
   private readonly speaking: Speaking;
-}
-
-/** Return what a form, or an address that the browser opens, has to show that it comes from our own page. */
-export function xsrf(): string {
-  return /\b_xsrf=([^;]*)/.exec(document.cookie)?.[1] ?? '';
 }

@@ -18,7 +18,16 @@ import { Debouncer, Signal, useSignal } from '../console/data/store';
 import { useHost } from '../console/host';
 import { IconButton } from '../console/kit/button';
 import { showError } from '../console/kit/dialog';
-import { IOrder, lastPage, mayDelete, mayOpen, ordered, showBeginning, SHOWN } from '../console/storage/browser';
+import {
+  BEGINNING,
+  IOrder,
+  lastPage,
+  mayDelete,
+  mayOpen,
+  ordered,
+  showBeginning,
+  SHOWN
+} from '../console/storage/browser';
 import { chosenFiles, droppedFiles, IChosen } from '../console/storage/dropped';
 import { join, nameOf, parentOf } from '../console/storage/paths';
 import { Uploads } from '../console/storage/uploads';
@@ -30,8 +39,6 @@ import { DRIVE, StorageDrive } from './storageDrive';
 
 /** ms after a file has come before the folder is looked at again, as the next may follow at once. */
 const LOOK_AGAIN = 500;
-/** Bytes that are shown of a file that is too large to be opened. */
-const BEGINNING = 64 * 1024;
 
 interface IBrowserOptions extends FileBrowser.IOptions {
   model: StorageModel;

@@ -6,14 +6,12 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { ApiError } from '../console/data/errors';
 import { ITranslation } from '../console/host';
 import { IFileInfo, StorageClient } from '../console/storage/client';
-import { isPart, join, nameOf, numbered, parentOf, partsOf } from '../console/storage/paths';
+import { join, nameOf, numbered, parentOf, partsOf } from '../console/storage/paths';
 import { bytesText, LARGEST_OPENED } from '../console/storage/quantities';
-import { LabTransport, xsrf } from './host';
+import { LabTransport } from './host';
 
 /** What stands before the paths of the drive, as in `PAI:alice/code`. */
 export const DRIVE = 'PAI';
-/** So many entries of a folder are fetched; who has more must look into it otherwise. */
-export const MOST_LISTED = 100_000;
 
 /** The storage refused, as JupyterLab knows a refusal; `code` is WebHDFS's name for the reason. */
 export class DriveError extends ServerConnection.ResponseError {
@@ -89,7 +87,7 @@ export class StorageDrive implements Contents.IDrive {
   async getDownloadUrl(localPath: string): Promise<string> {
     const path = join(localPath);
     const isFolder = path === '/' || (await this.client.status(path)).isFolder;
-    return this.client.downloadUrl(path, isFolder, { _xsrf: xsrf() || undefined });
+    return this.client.downloadUrl(path, isFolder);
   }
 
   async newUntitled(options: Contents.ICreateOptions = {}): Promise<Contents.IModel> {
@@ -172,21 +170,8 @@ export class StorageDrive implements Contents.IDrive {
   }
 
   private async folder(info: IFileInfo): Promise<Contents.IModel> {
-    const content: Contents.IModel[] = [];
-    let after = '';
-    for (;;) {
-      const page = await this.client.page(info.path, after);
-      for (const entry of page.entries) {
-        if (!isPart(nameOf(entry.path))) {
-          content.push(modelOf(entry));
-        }
-      }
-      const last = page.entries.at(-1);
-      if (page.remaining === 0 || last === undefined || content.length >= MOST_LISTED) {
-        return { ...modelOf(info), content };
-      }
-      after = nameOf(last.path);
-    }
+    const entries = await this.client.entries(info.path);
+    return { ...modelOf(info), content: entries.map(modelOf) };
   }
 
   private async file(info: IFileInfo, options: Contents.IFetchOptions): Promise<Contents.IModel> {

@@ -25,8 +25,11 @@ const stats = await new Promise((resolve, reject) =>
         path: out,
         filename: '[name].[contenthash:16].js',
         cssFilename: '[name].[contenthash:16].css',
+        cssChunkFilename: '[name].[contenthash:16].css',
         module: true
       },
+      // (what a page that is loaded late alone needs of the style, it imports)
+      resolve: { alias: { style: at('../style') } },
       module: {
         rules: [
           { test: /\.css$/, type: 'css' },

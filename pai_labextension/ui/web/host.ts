@@ -1,7 +1,8 @@
 // A page of the Hub's as the place where the console is mounted: its server, its language, its addresses.
 
 import { Client } from '../console/data/client';
-import { ApiError, json, UNREACHABLE } from '../console/data/errors';
+import { json } from '../console/data/errors';
+import { sendTold, Speaking, xsrf } from '../console/data/speaking';
 import { Signal, tellAnswered } from '../console/data/store';
 import { IChannel, IHeard, overWebSocket } from '../console/data/stream';
 import { addressOf, carried, IHost, INavigator, IQuestion, ITranslation, ITransport, Query } from '../console/host';
@@ -15,6 +16,8 @@ export interface IPageFacts {
   readonly hub: string;
   /** As browsers name it ("zh-CN"). */
   readonly language: string;
+  /** What the cluster calls its storage, as a URI. */
+  readonly storageRoot: string;
   /** The file of the translation, below `static/`; empty for English. */
   readonly translation: string;
 }
@@ -26,44 +29,38 @@ const LOGIN_EXPIRED = 'LoginExpired';
 export class WebTransport implements ITransport {
   constructor(
     private readonly facts: IPageFacts,
-    private readonly trans: ITranslation
-  ) {}
+    trans: ITranslation
+  ) {
+    this.speaking = new Speaking(
+      {
+        isLoggedIn: async refusal =>
+          (json(await refusal.clone().text()) as { code?: string } | undefined)?.code !== LOGIN_EXPIRED,
+        show: message => this.loggedOut.emit(message !== null),
+        answered: tellAnswered
+      },
+      {
+        away: trans.__('The Hub does not answer. Your jobs go on; this page asks again by itself.'),
+        lost: trans.__(
+          'The Hub does not answer, and may not have got this. Try again when it answers; what you have typed stays here.'
+        ),
+        loginExpired: trans.__('Your login has expired.')
+      }
+    );
+  }
 
   /** Tells that the login has ended, or is there again. */
   readonly loggedOut = new Signal<boolean>();
 
   async request(question: IQuestion): Promise<Response> {
-    const { method, path, query, signal } = question;
+    const { method, path, query, onUpload } = question;
     const { headers, body } = carried(question, this.facts.language);
     headers['X-XSRFToken'] = xsrf();
-    let answer: Response;
-    try {
-      answer = await fetch(this.href(path, query), { method, headers, body, signal: signal ?? null });
-    } catch (error) {
-      if (signal?.aborted) {
-        throw error;
-      }
-      this.away = true;
-      const { trans } = this;
-      throw new ApiError(
-        0,
-        UNREACHABLE,
-        trans.__('The Hub does not answer. Your jobs go on; this page asks again by itself.')
-      );
-    }
-    if (
-      answer.status === 403 &&
-      (json(await answer.clone().text()) as { code?: string } | undefined)?.code === LOGIN_EXPIRED
-    ) {
-      this.setLoggedOut(true);
-    } else {
-      this.setLoggedOut(false);
-      if (this.away) {
-        this.away = false;
-        tellAnswered();
-      }
-    }
-    return answer;
+    const url = this.href(path, query);
+    return this.speaking.ask(question, signal =>
+      onUpload
+        ? sendTold(url, method, headers, body, onUpload, signal)
+        : fetch(url, { method, headers, body, signal: signal ?? null })
+    );
   }
 
   href(path: readonly string[], query?: Query): string {
@@ -80,15 +77,7 @@ export class WebTransport implements ITransport {
     return overWebSocket(new WebSocket(url), xsrf(), heard);
   }
 
-  private setLoggedOut(loggedOut: boolean): void {
-    if (loggedOut !== this.isLoggedOut) {
-      this.isLoggedOut = loggedOut;
-      this.loggedOut.emit(loggedOut);
-    }
-  }
-
-  private away = false;
-  private isLoggedOut = false;
+  private readonly speaking: Speaking;
 }
 
 /** Make the host of a page. */
@@ -98,7 +87,7 @@ export function webHost(transport: WebTransport, trans: ITranslation, facts: IPa
     client: new Client(transport, trans),
     trans,
     language: facts.language,
-    facts: { ownServer: '', storageRoot: '', hasPorts: false },
+    facts: { ownServer: '', storageRoot: facts.storageRoot, hasPorts: false },
     places,
     root: document.body
   };
@@ -121,9 +110,4 @@ export function translation(catalog: Catalog): ITranslation {
       return filled((count === 1 ? forms[0] : (forms[1] ?? forms[0])) ?? one, [count, ...values]);
     }
   };
-}
-
-/** Return what a request has to show that it comes from our own page. */
-function xsrf(): string {
-  return /(?:^|; *)_xsrf=([^;]*)/.exec(document.cookie)?.[1] ?? '';
 }

@@ -41,7 +41,8 @@ export const pages: Partial<Record<Place['page'], React.ComponentType<IPageProps
   jobs: ({ models }: IPageProps) => <JobsPage model={models.jobs} schedules={models.schedules} />,
   queue: ({ models }: IPageProps) => <QueuePage queue={models.queue} />,
   cluster: ({ models }: IPageProps) => <ClusterPage cluster={models.cluster} />,
-  job: React.lazy(() => import('./job'))
+  job: React.lazy(() => import('./job')),
+  storage: React.lazy(() => import('./storage'))
 };
 
 /** Shows a place. */
@@ -65,6 +66,8 @@ export function titleOf(place: Place, trans: ITranslation): string {
       return trans.__('Cluster');
     case 'job':
       return place.job.name;
+    case 'storage':
+      return trans.__('Storage');
     default:
       return trans.__('My jobs');
   }

@@ -47,7 +47,7 @@ export function Shell({ host, transport, router, facts }: IShellProps): React.Re
 function Bar(props: { host: IHost; router: Router; facts: IPageFacts; place: Place }): React.ReactElement {
   const { host, router, facts, place } = props;
   const { trans } = host;
-  const shown: Place[] = [{ page: 'jobs' }, { page: 'queue' }, { page: 'cluster' }];
+  const shown: Place[] = [{ page: 'jobs' }, { page: 'queue' }, { page: 'cluster' }, { page: 'storage', path: '' }];
   return (
     <header className="pai-WebBar">
       <a className="pai-WebBar-mark" href={facts.prefix}>

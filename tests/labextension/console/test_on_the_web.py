@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -106,6 +107,69 @@ def test_a_person_watches_and_stops_jobs_without_a_notebook_server(hub: Hub, bro
         assert broken == []
 
 
+def test_a_person_keeps_files_in_the_storage_without_a_notebook_server(
+    hub: Hub, browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "data" / "sub").mkdir(parents=True)
+    (tmp_path / "data" / "a.txt").write_text("hello\n")
+    (tmp_path / "data" / "sub" / "b.json").write_text("{}")
+    (tmp_path / "large.bin").write_bytes(bytes(20_000_000))  # is sent in pieces
+    with opened(browser, hub, "dora", "storage") as page:
+        rows = page.get_by_role("table", name="Files")
+        expect(page.get_by_text("Nothing is here yet.")).to_be_visible()
+        page.evaluate(
+            """() => (window.shares = []) && new MutationObserver(() => {
+                const bar = document.querySelector('progress');
+                if (bar) window.shares.push(bar.value / bar.max);
+            }).observe(document.body, {subtree: true, childList: true, attributes: true})"""
+        )
+        for button, chosen in (
+            ("Upload files", tmp_path / "large.bin"),
+            ("Upload a folder", tmp_path / "data"),
+        ):
+            with page.expect_file_chooser() as chooser:
+                page.get_by_role("button", name=button).click()
+            chooser.value.set_files(chosen)
+            expect(rows.get_by_role("row", name=re.compile(f"^{chosen.name}"))).to_be_visible()
+        expect(rows.get_by_role("row", name=re.compile(r"^large"))).to_contain_text("19.1 MiB")
+        assert page.evaluate("() => window.shares.some(share => 0 < share && share < 1)")
+        page.get_by_role("link", name="data").click()
+        expect(page).to_have_url(re.compile(r"/storage\?path=%2Fdora%2Fdata$"))
+        page.get_by_role("button", name="a.txt", exact=True).click()
+        expect(page.get_by_role("dialog", name="a.txt")).to_contain_text("hello")
+        page.keyboard.press("Escape")
+        # by keyboard: from the folder above it, to another name
+        page.get_by_role("link", name="sub").press("ArrowDown")
+        page.keyboard.press("F2")
+        page.get_by_role("textbox", name="Name").fill("sub")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog")).to_contain_text("“sub” is already there: choose another name.")
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="a.txt", exact=True).press("F2")
+        page.get_by_role("textbox", name="Name").fill("ä & b.txt")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="What can be done with “ä & b.txt”").click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name="Download").click()
+        assert download.value.path().read_text() == "hello\n"
+        assert download.value.suggested_filename == "ä & b.txt"
+        assert "_xsrf" not in download.value.url
+        page.get_by_role("button", name="New folder").click()
+        page.get_by_role("textbox", name="Name").fill("new")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("link", name="new")).to_be_visible()
+        page.get_by_role("link", name="dora").click()
+        page.get_by_role("link", name="data").press("Delete")
+        expect(page.get_by_role("dialog")).to_contain_text("Files: 2, 8 B.")
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        expect(page.get_by_role("link", name="data")).to_have_count(0)
+        # of a file, its folder is shown; what is another's is not
+        page.goto(f"{hub.url}{CONSOLE}storage?path=/dora/large.bin")
+        expect(rows.locator("[aria-current]")).to_contain_text("large.bin")
+        page.goto(f"{hub.url}{CONSOLE}storage?path=/alice")
+        expect(page.get_by_role("alert")).to_contain_text("may not read /alice")
+
+
 @pytest.mark.parametrize(("locale", "title"), [("en-GB", "My jobs"), ("zh-CN", "我的作业")])
 def test_no_page_has_a_serious_fault_for_whoever_cannot_see_or_point(
     hub: Hub, browser: Browser, locale: str, title: str
@@ -115,7 +179,7 @@ def test_no_page_has_a_serious_fault_for_whoever_cannot_see_or_point(
         browser, hub, "alice", locale=locale, color_scheme="dark", viewport={"width": 360, "height": 740}
     ) as page:
         expect(page).to_have_title(f"{title} · PAI")
-        for path in ("jobs", "queue", "cluster", "jobs/alice/done"):
+        for path in ("jobs", "queue", "cluster", "storage", "jobs/alice/done"):
             page.goto(hub.url + CONSOLE + path)
             expect(page.locator("main")).not_to_be_empty()
             page.wait_for_load_state("networkidle") if path == "jobs" else None

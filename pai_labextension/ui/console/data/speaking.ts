@@ -1,6 +1,7 @@
 // Says in a sentence why the server gave no answer; what the browser says of it is none ("Failed to fetch").
 
-import { IQuestion, ITranslation } from '../host';
+import { IQuestion } from '../host';
+import { ApiError, UNREACHABLE } from './errors';
 
 /**
  * ms that the scheduler's API may take to begin with an answer, or to go on with one: a connection may be cut without
@@ -13,12 +14,21 @@ const POLLED = 'api/v1/';
 const CHECKED = 'api/v1/validate';
 const FORBIDDEN = 403;
 /** Answers without a body, by the Fetch standard. */
-export const NO_BODY: readonly number[] = [101, 103, 204, 205, 304];
+const NO_BODY: readonly number[] = [101, 103, 204, 205, 304];
+
+/** What is said of a server, by its name for people. */
+export interface IWords {
+  /** It does not answer what is asked again by itself. */
+  readonly away: string;
+  /** It does not answer, and may not have got what was sent once. */
+  readonly lost: string;
+  readonly loginExpired: string;
+}
 
 /** What else is done about it. */
 export interface ISpeaking {
-  /** Return whether the server still knows who asks. */
-  isLoggedIn: () => Promise<boolean>;
+  /** Return whether the server that has refused still knows who asks. */
+  isLoggedIn: (refusal: Response) => Promise<boolean>;
   /** Show that it does not; `null`: it does again. */
   show: (message: string | null) => void;
   /** Tell all of the page that there is an answer again. */
@@ -29,12 +39,12 @@ export interface ISpeaking {
 export class Speaking {
   constructor(
     private readonly ways: ISpeaking,
-    private readonly trans: ITranslation,
+    private readonly words: IWords,
     private readonly patience = PATIENCE
   ) {}
 
   /**
-   * Ask a question.
+   * Ask a question; rejects with `ApiError` (status 0) where nobody answers.
    *
    * @param send - does it, until the signal says that nobody waits any more
    */
@@ -59,7 +69,7 @@ export class Speaking {
     } finally {
       clearTimeout(timer);
     }
-    if (answer.status === FORBIDDEN && !(await this.ways.isLoggedIn().catch(() => true))) {
+    if (answer.status === FORBIDDEN && !(await this.ways.isLoggedIn(answer).catch(() => true))) {
       return this.login();
     }
     if (answer.ok) {
@@ -83,20 +93,15 @@ export class Speaking {
     }
   }
 
-  private lost(again: boolean, cause: unknown): TypeError {
+  private lost(again: boolean, cause: unknown): ApiError {
     this.away = true;
-    const message = again
-      ? this.trans.__('Your notebook server does not answer. Your jobs go on; this page asks again by itself.')
-      : this.trans.__(
-          'Your notebook server does not answer, and may not have got this. Try again when it answers; what you have typed stays here.'
-        );
-    return new TypeError(message, { cause });
+    const error = new ApiError(0, UNREACHABLE, again ? this.words.away : this.words.lost);
+    error.cause = cause;
+    return error;
   }
 
   private login(): Response {
-    const message = this.trans.__(
-      'Your login has expired. Log in again in another tab of this browser: this page goes on by itself then, and keeps what you have typed.'
-    );
+    const message = this.words.loginExpired;
     this.loggedOut = true;
     this.ways.show(message);
     const headers = { 'Content-Type': 'application/json' };
@@ -145,4 +150,46 @@ function watched(
     // it counts only while somebody reads
     { highWaterMark: 0 }
   );
+}
+
+/**
+ * Send with an XMLHttpRequest, as `fetch` does not tell how much has gone off.
+ *
+ * @param onUpload - told how many bytes have
+ */
+export function sendTold(
+  url: string,
+  method: string,
+  headers: Readonly<Record<string, string>>,
+  body: XMLHttpRequestBodyInit | null,
+  onUpload: (bytes: number) => void,
+  signal: AbortSignal | undefined
+): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    const abort = () => request.abort();
+    request.open(method, url);
+    for (const [name, value] of Object.entries(headers)) {
+      request.setRequestHeader(name, value);
+    }
+    request.upload.onprogress = event => onUpload(event.loaded);
+    request.onload = () => {
+      const { status, statusText, responseText } = request;
+      resolve(new Response(NO_BODY.includes(status) ? null : responseText, { status, statusText }));
+    };
+    request.onerror = () => reject(new TypeError('the connection broke off'));
+    request.onabort = () => reject(new DOMException('cancelled', 'AbortError'));
+    request.onloadend = () => signal?.removeEventListener('abort', abort);
+    if (signal?.aborted) {
+      reject(new DOMException('cancelled', 'AbortError'));
+      return;
+    }
+    signal?.addEventListener('abort', abort);
+    request.send(body);
+  });
+}
+
+/** Return what a request has to show that it comes from our own page. */
+export function xsrf(): string {
+  return /(?:^|; *)_xsrf=([^;]*)/.exec(document.cookie)?.[1] ?? '';
 }

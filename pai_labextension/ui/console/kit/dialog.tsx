@@ -6,6 +6,7 @@ import { createRoot } from 'react-dom/client';
 import { messageOf } from '../data/errors';
 import { IHost } from '../host';
 import { TextButton } from './button';
+import { TextField } from './field';
 
 type Stage = Pick<IHost, 'root' | 'trans'>;
 
@@ -158,6 +159,30 @@ export async function confirm({ root, trans }: Stage, question: IQuestion): Prom
     { label: accept, answer: true, kind: warn ? 'warn' : 'accept' }
   ];
   return (await choose(root, title, content, choices, careful ? 0 : 1)) === true;
+}
+
+/** Ask for a line of text; `null`: it was given up, or is blank. */
+export async function ask(
+  { root, trans }: Stage,
+  question: { title: string; label: string; value: string; accept: string }
+): Promise<string | null> {
+  const { title, label, value, accept } = question;
+  const Line = ({ answer }: { answer: (text: string) => void }) => {
+    const [typed, setTyped] = React.useState(value);
+    return (
+      <form
+        onSubmit={event => {
+          event.preventDefault();
+          answer(typed);
+        }}
+      >
+        <TextField label={label} value={typed} onChange={setTyped} />
+        <DialogButtons accept={accept} cancel={trans.__('Cancel')} onCancel={() => answer('')} />
+      </form>
+    );
+  };
+  const given = (await openDialog<string>(root, title, answer => <Line answer={answer} />))?.trim();
+  return given === undefined || given === '' ? null : given;
 }
 
 /** Say what went wrong, until it was read. */

@@ -23,6 +23,9 @@ export interface IItem {
 
 type Stage = Pick<IHost, 'root' | 'trans'>;
 
+/** Bytes that are shown of a text that is not opened. */
+export const BEGINNING = 64 * 1024;
+
 /** Files and folders that are shown at a time: a browser that shows ten thousand of them at once stands still. */
 export const SHOWN = 400;
 /** Names that a question lists; of more it tells how many. */
@@ -146,8 +149,13 @@ export function mayOpen(
   return false;
 }
 
-/** Show what a large file begins with. */
-export async function showBeginning(host: Stage, name: string, bytes: Promise<Uint8Array>): Promise<void> {
+/** Show what a large file begins with; `isWhole`: that is all of it. */
+export async function showBeginning(
+  host: Stage,
+  name: string,
+  bytes: Promise<Uint8Array>,
+  isWhole = false
+): Promise<void> {
   const { trans } = host;
   try {
     // the last character may be cut
@@ -155,7 +163,7 @@ export async function showBeginning(host: Stage, name: string, bytes: Promise<Ui
     const text = head.includes('\0') ? trans.__('“%1” is not text in UTF-8: download it instead.', name) : head;
     await show(
       host,
-      trans.__('The beginning of “%1”', name),
+      isWhole ? name : trans.__('The beginning of “%1”', name),
       <p className="pai-Storage-beginning" tabIndex={0}>
         {text}
       </p>
@@ -163,6 +171,48 @@ export async function showBeginning(host: Stage, name: string, bytes: Promise<Ui
   } catch (error) {
     await showError(host, trans.__('“%1” cannot be shown', name), error);
   }
+}
+
+/** What browsers show as images, by the ends of names; those that are text are shown without what runs in them. */
+const IMAGES: Readonly<Record<string, string>> = {
+  gif: 'image/gif',
+  jpeg: 'image/jpeg',
+  jpg: 'image/jpeg',
+  png: 'image/png',
+  svg: 'image/svg+xml',
+  webp: 'image/webp'
+};
+/** Bytes of the largest image that is shown. */
+const LARGEST_SHOWN = 5 * 1024 * 1024;
+
+/** Show a small image, or a text, or what that begins with. */
+export async function showFile(
+  host: Stage,
+  { name, size = 0 }: IItem,
+  path: string,
+  client: StorageClient
+): Promise<void> {
+  const type = IMAGES[name.toLowerCase().replace(/^.*\./, '')];
+  if (type === undefined || size > LARGEST_SHOWN) {
+    await showBeginning(host, name, client.read(path, BEGINNING), size <= BEGINNING);
+    return;
+  }
+  try {
+    const source = await dataAddress(new Blob([await client.read(path)], { type }));
+    await show(host, name, <img className="pai-Storage-image" src={source} alt={name} />);
+  } catch (error) {
+    await showError(host, host.trans.__('“%1” cannot be shown', name), error);
+  }
+}
+
+/** Return an address that has the contents in itself. */
+function dataAddress(contents: Blob): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result as string);
+    reader.onerror = () => reject(reader.error!);
+    reader.readAsDataURL(contents);
+  });
 }
 
 /** Ask what is to become of files that are there and differ from those to be uploaded. */

@@ -6,10 +6,12 @@ import { accepted, ApiError, json, parsed } from '../data/errors';
 import { IQuestion, ITranslation, ITransport, Query } from '../host';
 import { FileStatus } from '../generated/types.gen';
 import { vSummaryAnswer, vListingAnswer, vStatusAnswer, vPathAnswer } from '../generated/valibot.gen';
-import { join, partsOf } from './paths';
+import { isPart, join, nameOf, partsOf } from './paths';
 
 /** Entries that are asked for at a time. */
 export const PAGE = 1000;
+/** So many entries of a folder are fetched; who has more must look into it otherwise. */
+export const MOST_LISTED = 100_000;
 
 /** A file or folder. `length` in bytes, `modified` in ms since the epoch. */
 export interface IFileInfo {
@@ -89,6 +91,20 @@ export class StorageClient implements IUploadClient {
     };
   }
 
+  /** List a folder, without the parts of files that are still being uploaded. */
+  async entries(path: string): Promise<IFileInfo[]> {
+    const all: IFileInfo[] = [];
+    for (let after = ''; ;) {
+      const { entries, remaining } = await this.page(path, after);
+      all.push(...entries.filter(entry => !isPart(nameOf(entry.path))));
+      const last = entries.at(-1);
+      if (remaining === 0 || last === undefined || all.length >= MOST_LISTED) {
+        return all;
+      }
+      after = nameOf(last.path);
+    }
+  }
+
   async summary(path: string): Promise<ISummary> {
     const summary = (await this.get(vSummaryAnswer, path, 'GETCONTENTSUMMARY')).ContentSummary;
     return { files: summary.fileCount, folders: summary.directoryCount, length: summary.length };
@@ -129,8 +145,8 @@ export class StorageClient implements IUploadClient {
   }
 
   /** Where a browser downloads a file, or a folder as a zip file. */
-  downloadUrl(path: string, isFolder: boolean, query: Query = {}): string {
-    return this.transport.href(routeOf(path), { op: isFolder ? 'ARCHIVE' : 'OPEN', ...query });
+  downloadUrl(path: string, isFolder: boolean): string {
+    return this.transport.href(routeOf(path), { op: isFolder ? 'ARCHIVE' : 'OPEN' });
   }
 
   /** Write a file and tell how much of it has gone off. */

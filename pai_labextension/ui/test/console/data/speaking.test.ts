@@ -2,8 +2,12 @@ import { expect, test, vi } from 'vitest';
 
 import { ISpeaking, Speaking } from '../../../console/data/speaking';
 import { IQuestion } from '../../../console/host';
-import { trans } from '../../notebookServer';
 
+const words = {
+  away: 'It does not answer; this page asks again by itself.',
+  lost: 'It does not answer; what you have typed stays.',
+  loginExpired: 'Your login has expired.'
+};
 const JOBS = ['api', 'v1', 'jobs'];
 
 function ways(loggedIn = true): ISpeaking & { shown: (string | null)[]; answers: number; loggedIn: boolean } {
@@ -20,7 +24,7 @@ function ways(loggedIn = true): ISpeaking & { shown: (string | null)[]; answers:
 
 /** Return what asks, by `send`, for the jobs where nothing else is said. */
 function asking(send: (signal?: AbortSignal) => Promise<Response>, noted: ISpeaking, patience?: number) {
-  const speaking = new Speaking(noted, trans, patience);
+  const speaking = new Speaking(noted, words, patience);
   return (question: Partial<IQuestion> = {}) => speaking.ask({ method: 'GET', path: JOBS, ...question }, send);
 }
 
