@@ -25,6 +25,7 @@ from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler, StaticFileHandler
 
 from pai_labextension.callers import Caller, LoginWatch, PersonHandler, PersonSocket, RefusedError
+from pai_labextension.job_editor.editor_info import EditorInfoHandler
 from pai_labextension.messages import msg
 from pai_labextension.proxy.forwarding import Forwarding, StorageForwarding, Upstream
 from pai_labextension.proxy.stream import FollowingSocket, JoinedStreams
@@ -131,6 +132,18 @@ class ConsoleStreamSocket(FollowingSocket, ConsoleHandler, PersonSocket):
         self.take(message)
 
 
+class ConsoleEditorHandler(EditorInfoHandler, ConsoleHandler):
+    """Answers what the job editor is made from, by what the scheduler knows of whoever asks."""
+
+    def initialize(self, api_url: str) -> None:
+        """Note whom to ask about images."""
+        self._api_url = api_url
+
+    async def get(self) -> None:
+        """Answer with `JobEditorInfo`."""
+        await self.answer()
+
+
 # The page, which is the same at every address: what it shows there it finds out by itself.
 
 _PAGE = """<!DOCTYPE html>
@@ -234,6 +247,7 @@ def make_app(
             (prefix + "api/v1/(.*)", ConsoleApiHandler, {"upstream": upstream}),
             (prefix + "webhdfs/v1/(.*)", ConsoleStorageHandler, {"upstream": upstream}),
             (prefix + "stream", ConsoleStreamSocket, {"streams": streams}),
+            (prefix + "job-editor", ConsoleEditorHandler, {"api_url": upstream.url}),
             (prefix + "static/(.*)", ConsoleFileHandler, {"path": str(static)}),
             (prefix + "oauth_callback", HubOAuthCallbackHandler),
             (

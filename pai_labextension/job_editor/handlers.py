@@ -1,157 +1,29 @@
-"""REST of the job editor: its schema in the reader's language, templates, and its routes."""
+"""The notebook server's answer to the job editor: `<base_url>/pai/job-editor`."""
 
 from __future__ import annotations
-
-import asyncio
-import json
-from collections.abc import Iterator
-from importlib import resources
-from typing import Any
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
 from pai_labextension.lazy_routes import RouteGroup, RouteSettings
-from pai_labextension.models import JobEditorInfo, JobTemplate
-from pai_scheduler.client.rest import Client
-from pai_scheduler.i18n import Message, translate
-from pai_scheduler.job.schema import job_schema
 
 from ..base_handlers import PAIHandler
-from ..images import image_help
-from ..messages import msg
-
-# Jobs to begin with: the files in `templates/`, each with a name and a sentence about what it does.
+from .editor_info import EditorInfoHandler
 
 
-#: The templates in their order: the file's name without its ending, a title, what the job does.
-TEMPLATES: tuple[tuple[str, Message, Message], ...] = (
-    (
-        "single-gpu",
-        msg("One GPU"),
-        msg(
-            "One task with one GPU. Put the command of your program in place of the one that prints its GPUs."
-        ),
-    ),
-    (
-        "jupyter",
-        msg("Jupyter service"),
-        msg(
-            "JupyterLab in the image of your choice, on the task's http port: open it from the list of jobs; "
-            "the log has its token."
-        ),
-    ),
-    (
-        "pytorch-ddp",
-        msg("PyTorch, distributed (DDP)"),
-        msg(
-            "Two workers with one GPU each; launch.py tells PyTorch where they find each other. Put your "
-            "program in place of train.py."
-        ),
-    ),
-    (
-        "tensorflow-ps-worker",
-        msg("TensorFlow, parameter server"),
-        msg(
-            "A chief, a parameter server and two workers; launch.py tells them of each other by TF_CONFIG. "
-            "The job ends when the chief has succeeded."
-        ),
-    ),
-    (
-        "horovod",
-        msg("Horovod with MPI"),
-        msg(
-            "launch.py starts one process for each GPU of two workers with mpirun, from the first of them, "
-            "by SSH between the tasks (in containers)."
-        ),
-    ),
-    (
-        "dask",
-        msg("Dask cluster"),
-        msg(
-            "A Dask scheduler and two workers, which run until you stop the job. A notebook connects to the "
-            "scheduler's port; the link http opens its dashboard."
-        ),
-    ),
-    (
-        "sweep",
-        msg("Sweep: many tasks, each with its own value"),
-        msg("Four tasks that choose a value by their index; one that fails does not end the others."),
-    ),
-)
-
-
-def job_templates(locale: str) -> Iterator[JobTemplate]:
-    """Return the templates in the reader's language."""
-    for name, title, description in TEMPLATES:
-        yield {
-            "name": name,
-            "title": title.in_locale(locale),
-            "description": description.in_locale(locale),
-            "config": read_template(name),
-        }
-
-
-def read_template(name: str) -> dict[str, Any]:
-    """Read the job of a template."""
-    file = resources.files(__package__) / "templates" / f"{name}.json"
-    config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return config
-
-
-# The job's JSON Schema with its titles and descriptions in the reader's language.
-
-_WORDS = ("title", "description")
-
-
-def schema_in(locale: str) -> dict[str, Any]:
-    """Return the schema in a language."""
-    schema: dict[str, Any] = _translated(job_schema(), locale)
-    return schema
-
-
-def _translated(part: Any, locale: str) -> Any:
-    if isinstance(part, list):
-        return [_translated(item, locale) for item in part]
-    if not isinstance(part, dict):
-        return part
-    return {
-        key: translate(value, locale)
-        if key in _WORDS and isinstance(value, str)
-        else _translated(value, locale)
-        for key, value in part.items()
-    }
-
-
-# `<base_url>/pai/job-editor`: what the job editor is made from, in the reader's language.
-
-
-class JobEditorHandler(PAIHandler, APIHandler):
-    """Answers with the schema, the templates, and what is known about images."""
+class JobEditorHandler(EditorInfoHandler, PAIHandler, APIHandler):
+    """Answers the person whose notebook server it is."""
 
     def initialize(self, api_url: str, token: str) -> None:
-        """Note whom to ask about images."""
-        self.api_url, self.users_token = api_url, token
+        """Note whom to ask about images, and in whose name."""
+        self._api_url, self.caller_token = api_url, token
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
         """Answer with `JobEditorInfo`."""
-        locale = self.locale_asked
-        async with Client(self.api_url, self.users_token, locale=locale) as client:
-            images = await image_help(client)
-        templates = await asyncio.to_thread(lambda: list(job_templates(locale)))
-        info: JobEditorInfo = {
-            "jobSchema": schema_in(locale),
-            "templates": templates,
-            "images": list(images.used),
-            "imageNeeded": images.needed,
-        }
-        self.finish(json.dumps(info))
-
-
-# The route of the job editor.
+        await self.answer()
 
 
 def make_part(settings: RouteSettings) -> RouteGroup:

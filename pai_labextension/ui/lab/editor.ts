@@ -13,7 +13,6 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 import { BoxPanel } from '@lumino/widgets';
 
-import { Client } from '../console/data/client';
 import { IJobsModel } from '../console/data/jobs';
 import { showError } from '../console/kit/dialog';
 import { ILabHost, JobsToken } from './host';
@@ -144,7 +143,9 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
           const folder = typeof cwd === 'string' ? cwd : (browser?.model.path ?? '');
           const key = typeof restore === 'string' ? restore : `${KEPT}:${UUID.uuid4()}`;
           const { isObject, textOf } = await import('../console/editor/text');
-          const copy = isObject(from) ? await copyOf(client, from.user as string, from.name as string) : null;
+          const { copyOf } = await import('../console/editor/model');
+          const job = isObject(from) ? { username: from.user as string, name: from.name as string } : null;
+          const copy = job && (await copyOf(client, job));
           return await openNew(copy ?? (config ? textOf(config) : null), folder, key);
         } catch (error) {
           await showError(host, trans.__('The job editor could not be opened'), error);
@@ -185,14 +186,6 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
     });
   }
 };
-
-/** Return the text of a copy of a job, with its comments, under a name of its own. */
-async function copyOf(client: Client, user: string, name: string): Promise<string> {
-  const { applied, edits, parseText, textOf, uniqueName } = await import('../console/editor/text');
-  const text = await client.submittedText({ username: user, name });
-  const written = text.includes('\n') ? text : textOf(parseText(text).config);
-  return applied(written, edits(written, ['jobName'], uniqueName(name)));
-}
 
 /** Makes an editor of what is in a file. */
 type MakeEditor = (code: CodeEditor.IModel) => Promise<JobEditorWidget>;

@@ -8,7 +8,7 @@ import { JobsModel, key } from '../console/data/jobs';
 import { IHost, ITranslation, Place } from '../console/host';
 import { JobsPage } from '../console/jobs/page';
 import { QueueModel, QueuePage } from '../console/jobs/queue';
-import { SchedulesModel } from '../console/jobs/schedules';
+import { SchedulesModel, SchedulesPage } from '../console/jobs/schedules';
 
 /** What is known, and stays known when another page is shown. */
 export interface IModels {
@@ -38,11 +38,15 @@ export function useModels({ client }: IHost): IModels {
 
 /** The pages by what a place calls them; what is not looked at first is loaded when it is. */
 export const pages: Partial<Record<Place['page'], React.ComponentType<IPageProps<never>>>> = {
-  jobs: ({ models }: IPageProps) => <JobsPage model={models.jobs} schedules={models.schedules} />,
+  jobs: ({ models }: IPageProps) => <JobsPage model={models.jobs} />,
   queue: ({ models }: IPageProps) => <QueuePage queue={models.queue} />,
   cluster: ({ models }: IPageProps) => <ClusterPage cluster={models.cluster} />,
   job: React.lazy(() => import('./job')),
-  storage: React.lazy(() => import('./storage'))
+  schedules: ({ models }: IPageProps) => (
+    <SchedulesPage schedules={models.schedules} onStarted={() => void models.jobs.refresh()} />
+  ),
+  storage: React.lazy(() => import('./storage')),
+  submit: React.lazy(() => import('./submit'))
 };
 
 /** Shows a place. */
@@ -54,7 +58,8 @@ export function PageOf(props: IPageProps): React.ReactElement {
 
 /** Return what tells a place from another of the same page: where it changes, the page begins anew. */
 export function keyOf(place: Place): string {
-  return 'job' in place ? `${place.page} ${key(place.job)}` : place.page;
+  const job = 'job' in place ? place.job : place.page === 'submit' ? place.from : undefined;
+  return job ? `${place.page} ${key(job)}` : place.page;
 }
 
 /** Return what a place is called, in the bar and in the browser's tab. */
@@ -68,6 +73,10 @@ export function titleOf(place: Place, trans: ITranslation): string {
       return place.job.name;
     case 'storage':
       return trans.__('Storage');
+    case 'schedules':
+      return trans.__('Schedules');
+    case 'submit':
+      return trans.__('New job');
     default:
       return trans.__('My jobs');
   }

@@ -47,7 +47,25 @@ export function Shell({ host, transport, router, facts }: IShellProps): React.Re
 function Bar(props: { host: IHost; router: Router; facts: IPageFacts; place: Place }): React.ReactElement {
   const { host, router, facts, place } = props;
   const { trans } = host;
-  const shown: Place[] = [{ page: 'jobs' }, { page: 'queue' }, { page: 'cluster' }, { page: 'storage', path: '' }];
+  const shown: Place[] = [
+    { page: 'jobs' },
+    { page: 'queue' },
+    { page: 'cluster' },
+    { page: 'storage', path: '' },
+    { page: 'schedules' }
+  ];
+  const here = place.page === 'job' ? 'jobs' : place.page;
+  const way = (to: Place) => ({
+    href: router.href(to)!,
+    'aria-current': to.page === here ? ('page' as const) : undefined,
+    onClick: (event: React.MouseEvent) => {
+      // (a new tab is the browser's own business)
+      if (!event.ctrlKey && !event.metaKey && !event.shiftKey) {
+        event.preventDefault();
+        router.open(to);
+      }
+    }
+  });
   return (
     <header className="pai-WebBar">
       <a className="pai-WebBar-mark" href={facts.prefix}>
@@ -55,23 +73,15 @@ function Bar(props: { host: IHost; router: Router; facts: IPageFacts; place: Pla
       </a>
       <nav aria-label={trans.__('Pages')}>
         {shown.map(to => (
-          <a
-            key={to.page}
-            href={router.href(to)!}
-            aria-current={to.page === (place.page === 'job' ? 'jobs' : place.page) ? 'page' : undefined}
-            onClick={event => {
-              // (a new tab is the browser's own business)
-              if (!event.ctrlKey && !event.metaKey && !event.shiftKey) {
-                event.preventDefault();
-                router.open(to);
-              }
-            }}
-          >
+          <a key={to.page} {...way(to)}>
             {titleOf(to, trans)}
           </a>
         ))}
         <a href={`${facts.hub}home`}>{trans.__('Servers')}</a>
       </nav>
+      <a className="pai-WebBar-new" {...way({ page: 'submit' })}>
+        {titleOf({ page: 'submit' }, trans)}
+      </a>
       <span className="pai-WebBar-person">
         {facts.user} <a href={`${facts.hub}logout`}>{trans.__('Log out')}</a>
       </span>

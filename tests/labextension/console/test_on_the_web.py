@@ -170,6 +170,91 @@ def test_a_person_keeps_files_in_the_storage_without_a_notebook_server(
         expect(page.get_by_role("alert")).to_contain_text("may not read /alice")
 
 
+def test_a_job_is_written_in_three_ways_kept_submitted_cloned_and_scheduled_on_the_web(
+    hub: Hub, browser: Browser, tmp_path: Path
+) -> None:
+    with opened(browser, hub, "erin") as page:
+        broken: list[str] = []
+        page.on("pageerror", lambda error: broken.append(str(error)))
+        page.on("console", lambda said: broken.append(said.text) if "Policy" in said.text else None)
+        page.get_by_role("main").get_by_role("button", name="New job").click()
+        name = page.get_by_label("Job name")
+        code = page.get_by_role("textbox", name="Job as JSON")
+        # the form, and code beside it; a reload loses nothing
+        name.fill("typed")
+        expect(code).to_contain_text('"jobName": "typed"')
+        code.get_by_text('"typed"').dblclick()
+        page.keyboard.type("typed-as-code")
+        expect(name).to_have_value("typed-as-code")
+        page.reload()
+        expect(name).to_have_value("typed-as-code")
+        expect(page.get_by_role("region", name="Submit")).to_contain_text("Still needed:Command of main")
+        page.get_by_role("button", name="Submit job").click()
+        expect(page.get_by_label("Command")).to_be_focused()
+        page.keyboard.type("echo first")
+        expect(page.get_by_role("region", name="Submit")).to_contain_text("This job starts now.")
+        page.get_by_role("button", name="Submit job").click()
+        expect(page).to_have_url(re.compile(r"/jobs/erin/typed-as-code$"))
+        expect(page.get_by_text("first", exact=True)).to_be_visible()
+        # a copy of it, as text that is pasted over it, then as a file
+        page.get_by_role("button", name="Clone and edit").click()
+        expect(page).to_have_url(re.compile(r"/submit\?from=erin%2Ftyped-as-code$"))
+        expect(name).to_have_value(re.compile(r"^typed-as-code_\w+$"))
+        expect(code).to_contain_text("echo first")
+        page.get_by_label("Command").fill("echo changed")
+        page.evaluate(
+            """text => {
+                const data = new DataTransfer();
+                data.setData('text/plain', text);
+                document.querySelector('.pai-JobEditor').dispatchEvent(
+                    new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}));
+            }""",
+            json.dumps(job("pasted", "echo second")),
+        )
+        expect(name).to_have_value("pasted")
+        page.get_by_role("button", name="Undo").click()
+        expect(name).to_have_value(re.compile(r"^typed-as-code_\w+$"))
+        file = tmp_path / "imported.json"
+        file.write_text(json.dumps(job("imported", "echo third"), indent=2))
+        page.get_by_label("Choose a job file").set_input_files(file)
+        expect(page.get_by_text("Imported: imported.json")).to_be_visible()
+        expect(code).to_contain_text("echo third")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save as a file").click()
+        assert json.loads(download.value.path().read_text())["jobName"] == "imported"
+        page.get_by_role("button", name="Submit job").click()
+        expect(page).to_have_url(re.compile(r"/jobs/erin/imported$"))
+        page.get_by_role("link", name="New job").click()
+        expect(name).to_have_value(re.compile(r"^job_"))
+        page.get_by_label("Begin with a template").select_option(label="One GPU")
+        expect(page.get_by_label("GPUs")).to_have_value("1")
+        page.get_by_role("button", name="Discard").click()
+        expect(page.get_by_label("GPUs")).to_have_value("0")
+        # what is to run again and again
+        schedule = {"cron": "0 3 * * *", "timeZone": "UTC", "job": job("nightly", "echo night")}
+        answer = hub.scheduler("erin", "PUT", "user/erin/schedules/nightly", json=schedule)
+        assert answer.is_success, answer.text
+        page.get_by_role("link", name="Schedules").click()
+        row = page.get_by_role("listitem", name="nightly")
+        expect(row).to_contain_text("Next run:")
+        row.get_by_role("button", name="Run “nightly” now").click()
+        expect(row).to_contain_text("nightly-")
+        row.get_by_role("button", name="Delete schedule “nightly”").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        expect(page.get_by_text("You have no schedules.")).to_be_visible()
+        assert broken == []
+
+
+def test_the_job_editor_knows_the_images_of_whoever_asks(hub: Hub) -> None:
+    submit(hub, "alice", {**job("one", "true"), "image": "alice/secret:1"})
+    with hub.browser("alice") as alice, hub.browser("bob") as bob:
+        for client, images in ((alice, ["alice/secret:1"]), (bob, [])) * 2:
+            client.get(CONSOLE)
+            headers = {"X-XSRFToken": token_of(client)}
+            assert client.get(CONSOLE + "job-editor", headers=headers).json()["images"] == images
+    assert httpx.get(hub.url + CONSOLE + "job-editor", trust_env=False).status_code == 403
+
+
 @pytest.mark.parametrize(("locale", "title"), [("en-GB", "My jobs"), ("zh-CN", "我的作业")])
 def test_no_page_has_a_serious_fault_for_whoever_cannot_see_or_point(
     hub: Hub, browser: Browser, locale: str, title: str
@@ -179,7 +264,7 @@ def test_no_page_has_a_serious_fault_for_whoever_cannot_see_or_point(
         browser, hub, "alice", locale=locale, color_scheme="dark", viewport={"width": 360, "height": 740}
     ) as page:
         expect(page).to_have_title(f"{title} · PAI")
-        for path in ("jobs", "queue", "cluster", "storage", "jobs/alice/done"):
+        for path in ("jobs", "queue", "cluster", "storage", "schedules", "submit", "jobs/alice/done"):
             page.goto(hub.url + CONSOLE + path)
             expect(page.locator("main")).not_to_be_empty()
             page.wait_for_load_state("networkidle") if path == "jobs" else None

@@ -11,7 +11,7 @@ from typing import Any
 import distributed
 import pytest
 
-from pai_labextension.job_editor.handlers import TEMPLATES, job_templates, read_template
+from pai_labextension.job_editor.editor_info import TEMPLATES, job_templates, read_template
 from pai_scheduler.client.rest import Client
 from pai_scheduler.job.validation import validate
 from tests.testbed.jobs import run_to_end

@@ -8,14 +8,16 @@ import { JobEditorModel } from './model';
 import { afterOf, afterText, keyOf, Path, shown } from './text';
 
 /** What all inputs of a form share. `id`: begins the ids of its elements. */
-interface IFormContext {
+export interface IForm {
   readonly model: JobEditorModel;
   readonly id: string;
+  /** Whether a job can be submitted with the code of a folder. */
+  readonly hasFolders: boolean;
 }
 
-export const FormContext = React.createContext<IFormContext | null>(null);
+export const FormContext = React.createContext<IForm | null>(null);
 
-export function useForm(): IFormContext {
+export function useForm(): IForm {
   return React.useContext(FormContext)!;
 }
 

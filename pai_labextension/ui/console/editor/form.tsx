@@ -6,16 +6,16 @@ import { gpuTypes } from '../data/cluster';
 import { useHost } from '../host';
 import { IconButton, TextButton } from '../kit/button';
 import { Details, Mistakes } from '../kit/field';
-import { FormContext, JobAfter, JobCheck, JobChoice, JobLimit, JobNumber, JobText, useForm } from './fields';
-import { JobEditorModel } from './model';
+import { FormContext, IForm, JobAfter, JobCheck, JobChoice, JobLimit, JobNumber, JobText, useForm } from './fields';
 import { isListOfObjects, isObject, Path, shown, uniqueName } from './text';
 
 const STORAGE = ['codeDir', 'dataDir', 'outputDir', 'authFile'];
 
-/** The job's fields, or why there are none. `id`: begins the ids of their inputs. */
-export function JobForm({ model, id }: { model: JobEditorModel; id: string }): React.ReactElement {
+/** The job's fields, or why there are none. */
+export function JobForm(form: IForm): React.ReactElement {
+  const { model } = form;
   return (
-    <FormContext.Provider value={{ model, id }}>
+    <FormContext.Provider value={form}>
       {model.obstacle === null ? <Form /> : <Obstacle reason={model.obstacle} />}
     </FormContext.Provider>
   );
@@ -128,16 +128,21 @@ const MORE = [...MORE_NUMBERS, 'portList', 'minFailedTaskCount', 'minSucceededTa
 
 /** Shows all task roles. */
 export function Roles(): React.ReactElement {
-  const { model } = useForm();
+  const { model, hasFolders } = useForm();
   const { trans } = useHost();
   const roles = model.roles();
   return (
     <section className="pai-Roles" aria-label={model.schema.words(['taskRoles']).title}>
       <h3>{model.schema.words(['taskRoles']).title}</h3>
       <p className="pai-Field-help">
-        {trans.__(
-          'One card for each kind of task; all tasks of the job start together. A command runs in a folder of its own, without the files of this notebook server: “Submit with code …” takes a folder of them along.'
-        )}
+        {hasFolders
+          ? trans.__(
+              'One card for each kind of task; all tasks of the job start together. A command runs in a folder of its own, without the files of this notebook server: “Submit with code …” takes a folder of them along.'
+            )
+          : trans.__(
+              'One card for each kind of task; all tasks of the job start together. A command runs in a folder of its own. “%1” below names a folder of the storage that is copied there.',
+              model.schema.words(['codeDir']).title
+            )}
       </p>
       {roles.map((_, index) => (
         <RoleCard key={index} index={index} count={roles.length} />

@@ -8,6 +8,7 @@ import { Debouncer, IDisposable, ISignal, Polled, Signal } from '../data/store';
 import { ITranslation } from '../host';
 import { JobEditorInfo } from '../generated/types.gen';
 import {
+  applied,
   edits,
   IParsedText,
   isListOfObjects,
@@ -20,7 +21,9 @@ import {
   roleLike,
   shapeProblem,
   swapEdits,
+  textOf,
   textProblem,
+  uniqueName,
   valueAt
 } from './text';
 
@@ -66,6 +69,13 @@ const PLACES: Record<string, Path> = {
   ConflictJobError: ['jobName'],
   NoVirtualClusterError: ['virtualCluster']
 };
+
+/** Return the text of a copy of a job, with its comments, under a name of its own. */
+export async function copyOf(client: Client, job: IJobName): Promise<string> {
+  const text = await client.submittedText(job);
+  const written = text.includes('\n') ? text : textOf(parseText(text).config);
+  return applied(written, edits(written, ['jobName'], uniqueName(job.name)));
+}
 
 export class JobEditorModel implements IDisposable {
   readonly schema: JobSchema;
@@ -234,6 +244,11 @@ export class JobEditorModel implements IDisposable {
     this.replaced = this.isUntouched ? null : this.text;
     this.notice = notice;
     this.setText(text);
+  }
+
+  /** Return to what one began with, and say something about it; what stood there can be had back. */
+  startOver(notice: string): void {
+    this.replace(this.beginning, notice);
   }
 
   /** Whether there was another text before the one that was taken last. */

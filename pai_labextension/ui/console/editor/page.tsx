@@ -39,10 +39,12 @@ interface IJobEditorProps {
   /** Submit with the code of a folder that is asked for (`null`: it was given up); `null`: there are no folders. */
   submitWithCode: ((job: Record<string, unknown>) => Promise<IJobName | null>) | null;
   onSubmitted: () => void;
+  /** Begin anew, where what is typed is kept until then. */
+  discard?: () => void;
 }
 
 export function JobEditor(props: IJobEditorProps): React.ReactElement {
-  const { model, code, save, submitWithCode, onSubmitted } = props;
+  const { model, code, save, submitWithCode, onSubmitted, discard } = props;
   const host = useHost();
   const id = React.useId();
   const root = React.useRef<HTMLDivElement>(null);
@@ -75,15 +77,13 @@ export function JobEditor(props: IJobEditorProps): React.ReactElement {
   });
   return (
     <div className="pai-JobEditor" ref={root} tabIndex={-1} {...listeners(model, host)}>
-      <Head model={model} save={save}>
-        {isNarrow && <Tabs side={side} id={id} show={setSide} />}
-      </Head>
+      <Head {...{ model, save, discard }}>{isNarrow && <Tabs side={side} id={id} show={setSide} />}</Head>
       <div
         className="pai-JobSides"
         style={isNarrow ? {} : { gridTemplateColumns: `minmax(0, ${share}fr) auto minmax(0, ${1 - share}fr)` }}
       >
         <div className="pai-JobForm" {...ofSide('form')}>
-          <JobForm model={model} id={id} />
+          <JobForm {...{ model, id }} hasFolders={submitWithCode !== null} />
         </div>
         {!isNarrow && <Divider share={share} onMove={setShare} />}
         <div className="pai-JobCode" ref={pane} {...ofSide('json')} />
@@ -142,8 +142,11 @@ function listeners(model: JobEditorModel, host: IHost): React.HTMLAttributes<HTM
     onDragOver: onFile,
     onDrop: onFile,
     onPaste: event => {
-      const target = event.target as HTMLElement;
-      const text = target.closest('input, textarea, .cm-editor') ? '' : event.clipboardData.getData('text/plain');
+      // (the code editor may be in a root of its own)
+      const typed = event.nativeEvent
+        .composedPath()
+        .some(one => one instanceof Element && one.matches('input, textarea, .cm-editor'));
+      const text = typed ? '' : event.clipboardData.getData('text/plain');
       if (text.trim().startsWith('{')) {
         event.preventDefault();
         model.replace(text, host.trans.__('Pasted.'));
@@ -223,11 +226,12 @@ async function submitCode(
 interface IHeadProps {
   model: JobEditorModel;
   save: (() => void) | null;
+  discard: (() => void) | undefined;
   children: React.ReactNode;
 }
 
 /** Above form and JSON: templates and files to begin with, where it is saved. */
-function Head({ model, save, children }: IHeadProps): React.ReactElement {
+function Head({ model, save, discard, children }: IHeadProps): React.ReactElement {
   const host = useHost();
   const { trans } = host;
   const { templates } = model.info;
@@ -274,6 +278,11 @@ function Head({ model, save, children }: IHeadProps): React.ReactElement {
         {save && (
           <TextButton icon="save" title={trans.__('Save as a file …')} onClick={save}>
             {trans.__('Save as a file …')}
+          </TextButton>
+        )}
+        {discard && model.hasChanges && (
+          <TextButton icon="delete" onClick={discard}>
+            {trans.__('Discard')}
           </TextButton>
         )}
         {children}

@@ -23,30 +23,41 @@ type OnEnd = (jobs: readonly IJob[], ending: Ending) => void;
 
 interface IJobsPageProps {
   model: IJobsModel;
-  schedules: SchedulesModel;
+  /** Shown above the jobs, where there is no page of their own. */
+  schedules?: SchedulesModel;
 }
 
 export function JobsPage(props: IJobsPageProps): React.ReactElement {
   const { model, schedules } = props;
-  const { trans, places } = useHost();
+  const { trans } = useHost();
   useModel(model);
   const { jobs } = model;
   return (
     <>
       <PageError text={model.error} />
-      <SchedulesView schedules={schedules} onStarted={() => void model.refresh()} />
+      {schedules && <SchedulesView schedules={schedules} onStarted={() => void model.refresh()} />}
       {jobs === null ? (
         !model.error && <p role="status">{trans.__('Asking for your jobs …')}</p>
       ) : jobs.length === 0 ? (
-        <p role="status">
-          {places.has('submit')
-            ? trans.__('You have no jobs yet. “New PAI job” opens a form to submit one.')
-            : trans.__('You have no jobs yet. Start a server, and submit one from JupyterLab.')}
-        </p>
+        <NoJobs />
       ) : (
         <FoundJobs {...props} jobs={jobs} />
       )}
     </>
+  );
+}
+
+function NoJobs(): React.ReactElement {
+  const { trans, places } = useHost();
+  return places.has('submit') ? (
+    <div className="pai-Empty">
+      <p role="status">{trans.__('You have no jobs yet.')}</p>
+      <TextButton accept icon="add" onClick={() => places.open({ page: 'submit' })}>
+        {trans.__('New job')}
+      </TextButton>
+    </div>
+  ) : (
+    <p role="status">{trans.__('You have no jobs yet. Start a server, and submit one from JupyterLab.')}</p>
   );
 }
 

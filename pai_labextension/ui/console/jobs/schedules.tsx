@@ -9,6 +9,7 @@ import { Changeable, useModel } from '../data/store';
 import { useHost } from '../host';
 import { TextButton } from '../kit/button';
 import { confirm } from '../kit/dialog';
+import { PageError } from '../kit/status';
 import { LocalTime } from '../kit/time';
 
 /** ms between two questions: little changes in between. */
@@ -56,15 +57,39 @@ interface ISchedulesProps {
   onStarted: () => void;
 }
 
-/** Shows nothing where there is no schedule. */
-export function SchedulesView(props: ISchedulesProps): React.ReactElement | null {
+/** The schedules as a page of their own. */
+export function SchedulesPage(props: ISchedulesProps): React.ReactElement {
   const { schedules } = props;
   const { trans } = useHost();
   useModel(schedules);
-  const found = schedules.answer ?? [];
-  if (found.length === 0) {
-    return null;
+  if (schedules.answer !== null && schedules.answer.length > 0) {
+    return <Schedules {...props} found={schedules.answer} />;
   }
+  return (
+    <>
+      <PageError text={schedules.error} />
+      <p role="status">
+        {schedules.answer
+          ? trans.__(
+              'You have no schedules. “pai schedule” makes one, and in JupyterLab the menu of a notebook or script does.'
+            )
+          : !schedules.error && trans.__('One moment …')}
+      </p>
+    </>
+  );
+}
+
+/** Shows nothing where there is no schedule. */
+export function SchedulesView(props: ISchedulesProps): React.ReactElement | null {
+  const { schedules } = props;
+  useModel(schedules);
+  const found = schedules.answer ?? [];
+  return found.length === 0 ? null : <Schedules {...props} found={found} />;
+}
+
+function Schedules(props: ISchedulesProps & { found: readonly ISchedule[] }): React.ReactElement {
+  const { schedules, found } = props;
+  const { trans } = useHost();
   return (
     <details className="pai-Schedules" open>
       <summary>{trans._n('%1 schedule', '%1 schedules', found.length)}</summary>

@@ -110,7 +110,8 @@ export function DownloadButton(props: { label: string; name: string; read: () =>
   );
 }
 
-function hand(file: Blob, name: string): void {
+/** Hand a file to the browser, which downloads it. */
+export function hand(file: Blob, name: string): void {
   const link = document.createElement('a');
   // browsers append ".txt" to what is a text
   link.href = URL.createObjectURL(new Blob([file], { type: 'application/octet-stream' }));
