@@ -95,7 +95,7 @@ c.SharedPasswordAuthenticator.user_password = os.environ.get("PAI_PASSWORD") or 
 # Administrators have one of their own: everybody else's would make anybody one of them.
 c.SharedPasswordAuthenticator.admin_password = os.environ.get("PAI_ADMIN_PASSWORD") or None
 c.Authenticator.allow_all = True
-# They see everybody's sessions and jobs, stop them, and change shares: at /services/pai-sessions/.
+# They see everybody's sessions and jobs, stop them, and change shares: at /services/pai-console/admin.
 c.Authenticator.admin_users = administrators
 # The login page says what that means. Remove this with the shared password.
 c.JupyterHub.template_vars = {
@@ -159,9 +159,7 @@ c.JupyterHub.services = [
             *("--data-dir", str(folder / "sessions")),
             *("--scheduler-url", f"http://127.0.0.1:{scheduler_port}/services/pai"),
         ],
-        # administrators have a link to its page in the bar of the Hub's pages: `sessions_page` below
         "display": False,
-        "oauth_no_confirm": True,
     },
     # jobs, queue and cluster on the web, without a notebook server: at /services/pai-console/
     {
@@ -170,18 +168,21 @@ c.JupyterHub.services = [
         "command": [
             *(sys.executable, "-m", "pai_labextension.console"),
             *("--scheduler-url", f"http://127.0.0.1:{scheduler_port}/services/pai"),
+            *("--sessions-url", f"http://127.0.0.1:{sessions_port}/services/pai-sessions"),
         ],
         "display": False,
         "oauth_no_confirm": True,
-        # what a login to it may do: it asks the scheduler in the name of the person, and nothing else
-        "oauth_client_allowed_scopes": ["access:services!service=pai"],
+        # what a login to it may do: it asks these two in the name of the person, and nothing else
+        "oauth_client_allowed_scopes": [
+            "access:services!service=pai",
+            "access:services!service=pai-sessions",
+        ],
     },
     # not a program: the identity with which the spawner, inside the Hub, talks to the scheduler
     {"name": "pai-spawner", "api_token": spawner_token, "display": False},
 ]
 
-c.JupyterHub.template_vars["sessions_page"] = "services/pai-sessions/"
-# everybody has a link to the console there
+# everybody has a link to the console in the bar of the Hub's pages, administrators one to their part of it
 c.JupyterHub.template_vars["console_page"] = "services/pai-console/"
 
 # Who may talk to the scheduler, with tokens of their own, in the notebook or outside: every user. The

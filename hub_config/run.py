@@ -288,7 +288,7 @@ def _welcome(settings: Settings, ssh_port: str, url: str) -> str:
     if settings.administrators:
         names = ", ".join(settings.administrators)
         lines[-1:] = [
-            f"    administrators     {names}, at {url}/services/pai-sessions/",
+            f"    administrators     {names}, at {url}/services/pai-console/admin",
             f"    their password     {settings.admin_password}",
             "",
         ]

@@ -21,7 +21,7 @@ from pai_labextension.models import (
     TerminalInfo,
 )
 from pai_scheduler.api.openapi import schemas_of
-from pai_scheduler.rest.cluster import ClusterUsage, NodeInfo, VirtualClusterInfo
+from pai_scheduler.rest.cluster import ClusterUsage, MaintenanceInfo, NodeInfo, VirtualClusterInfo
 from pai_scheduler.rest.models import (
     AttemptInfo,
     JobDetail,
@@ -37,7 +37,7 @@ from pai_scheduler.rest.schedules import (
     ScheduleInfo,
     StartedRun,
 )
-from pai_scheduler.rest.sessions import SessionInfo
+from pai_scheduler.rest.sessions import SessionInfo, SessionRow
 from pai_scheduler.rest.webhdfs import ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer
 
 #: What it calls an answer that is no object of its own.
@@ -51,6 +51,8 @@ _NAMED: Mapping[str, Any] = {
     "Terminals": list[TerminalInfo],
     "Attempts": list[AttemptInfo],
     "JobEvents": list[JobEvent],
+    "Maintenance": list[MaintenanceInfo],
+    "SessionRows": list[SessionRow],
 }
 _READ: Collection[Any] = (
     *(Refusal, UserInfo, JobDetail, ConnectInfo, ConnectCheck, CodeServerInfo, CodePlan, SubmitLine),
@@ -85,6 +87,10 @@ _PARTS: Mapping[str, Collection[str]] = {
     ),
     "RemoteException": ("exception", "message"),
     "SessionInfo": ("now", "warned", "endTime", "why", "mayKeep", "messages"),
+    "SessionRow": (
+        *("user", "server", "job", "gpus", "now", "startedTime", "cause", "endTime", "idleSince", "use"),
+        *("why", "warned"),
+    ),
     "TaskMetrics": ("interval", "gpuMemoryTotalMB", "series"),
     "TaskRoleStatus": ("taskStatuses",),
     "TaskStatus": (

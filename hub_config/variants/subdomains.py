@@ -16,11 +16,12 @@ load_subconfig(str(Path(__file__).resolve().with_name("tls.py")))  # type: ignor
 hub = urlsplit(c.JupyterHub.public_url)
 c.JupyterHub.subdomain_host = f"{hub.scheme}://{hub.netloc}"
 
-# Services have host names of their own as well: the console, and administrators' page of sessions.
-for page in ("console", "sessions"):
-    c.JupyterHub.template_vars[f"{page}_page"] = (
-        f"{hub.scheme}://pai-{page}--service.{hub.netloc}/services/pai-{page}/"
-    )
+# Services have host names of their own as well.
+console = f"{hub.scheme}://pai-console--service.{hub.netloc}/services/pai-console/"
+c.JupyterHub.template_vars["console_page"] = console
+for service in c.JupyterHub.services:
+    if service["name"] == "pai-sessions":
+        service["command"] += ["--console-url", console]
 
 for service in c.JupyterHub.services:
     if service["name"] == "pai":

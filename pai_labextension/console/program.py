@@ -27,7 +27,7 @@ from tornado.web import Application, RequestHandler, StaticFileHandler
 from pai_labextension.callers import Caller, LoginWatch, PersonHandler, PersonSocket, RefusedError
 from pai_labextension.job_editor.editor_info import EditorInfoHandler
 from pai_labextension.messages import msg
-from pai_labextension.proxy.forwarding import Forwarding, StorageForwarding, Upstream
+from pai_labextension.proxy.forwarding import Forwarding, SessionsForwarding, StorageForwarding, Upstream
 from pai_labextension.proxy.stream import FollowingSocket, JoinedStreams
 
 # Who asks: by the Hub's login or by a token of the Hub's, asked anew for every request.
@@ -144,6 +144,10 @@ class ConsoleEditorHandler(EditorInfoHandler, ConsoleHandler):
         await self.answer()
 
 
+class ConsoleSessionsHandler(SessionsForwarding, ConsoleApiHandler):
+    """Forwards one request to the sessions service, in the name of whoever asks."""
+
+
 # The page, which is the same at every address: what it shows there it finds out by itself.
 
 _PAGE = """<!DOCTYPE html>
@@ -238,9 +242,18 @@ _log = logging.getLogger(__name__)
 
 
 def make_app(
-    prefix: str, hub_prefix: str, upstream: Upstream, streams: JoinedStreams, static: Path, storage_root: str
+    prefix: str,
+    hub_prefix: str,
+    upstream: Upstream,
+    sessions: Upstream | None,
+    streams: JoinedStreams,
+    static: Path,
+    storage_root: str,
 ) -> Application:
-    """Make the application below the service's prefix; tasks know the storage by `storage_root`, a URI."""
+    """Make the application below the prefix.
+
+    `sessions`: the sessions service, where there is one; tasks know the storage by `storage_root`, a URI.
+    """
     files = json.loads((static / "files.json").read_text(encoding="utf-8"))
     return Application(
         [
@@ -248,6 +261,11 @@ def make_app(
             (prefix + "webhdfs/v1/(.*)", ConsoleStorageHandler, {"upstream": upstream}),
             (prefix + "stream", ConsoleStreamSocket, {"streams": streams}),
             (prefix + "job-editor", ConsoleEditorHandler, {"api_url": upstream.url}),
+            *(
+                [(prefix + "sessions/(.*)", ConsoleSessionsHandler, {"upstream": sessions})]
+                if sessions
+                else []
+            ),
             (prefix + "static/(.*)", ConsoleFileHandler, {"path": str(static)}),
             (prefix + "oauth_callback", HubOAuthCallbackHandler),
             (
@@ -280,6 +298,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="URI",
         help="the storage as tasks know it, their PAI_DEFAULT_FS_URI (default: the scheduler's own WebHDFS)",
     )
+    parser.add_argument(
+        "--sessions-url",
+        metavar="URL",
+        help="the service pai-sessions, without /api; none: no sessions",
+    )
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="[%(levelname).1s %(asctime)s %(name)s] %(message)s")
     missing = [
@@ -292,18 +315,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not (static / "files.json").is_file():
         print("pai-console: its pages are not built; run `make`, or install the wheel.", file=sys.stderr)
         return 1
-    asyncio.run(_serve(given.scheduler_url, static, given.storage_uri or given.scheduler_url))
+    asyncio.run(
+        _serve(given.scheduler_url, given.sessions_url, static, given.storage_uri or given.scheduler_url)
+    )
     return 0
 
 
-async def _serve(scheduler_url: str, static: Path, storage_root: str) -> None:
+async def _serve(scheduler_url: str, sessions_url: str | None, static: Path, storage_root: str) -> None:
     address = urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])
     upstream = Upstream(scheduler_url)
+    sessions = Upstream(sessions_url) if sessions_url else None
     # (a host is named where ours is another than the Hub's)
     hub_prefix = os.environ.get("JUPYTERHUB_HOST", "") + os.environ.get("JUPYTERHUB_BASE_URL", "/") + "hub/"
     prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/pai-console/")
     streams = JoinedStreams(upstream)
-    server = HTTPServer(make_app(prefix, hub_prefix, upstream, streams, static, storage_root), xheaders=True)
+    server = HTTPServer(
+        make_app(prefix, hub_prefix, upstream, sessions, streams, static, storage_root), xheaders=True
+    )
     server.listen(address.port or 0, address.hostname or "127.0.0.1")
     _log.info("listening at port %s", address.port)
     ended = asyncio.Event()
@@ -312,4 +340,5 @@ async def _serve(scheduler_url: str, static: Path, storage_root: str) -> None:
     await ended.wait()
     server.stop()
     await streams.close()
-    await upstream.close()
+    for each in filter(None, (upstream, sessions)):
+        await each.close()

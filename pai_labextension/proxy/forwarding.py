@@ -1,4 +1,4 @@
-"""Requests that are handed on to the scheduler's API and storage: which ones may pass, and the client."""
+"""Requests that are handed on to the scheduler and `pai-sessions`: which ones may pass, and the client."""
 
 from __future__ import annotations
 
@@ -122,10 +122,22 @@ _RESOURCES = (
     _resource(f"{_TASK}/metrics", "GET", "attempt after"),
     _resource("validate", "POST", "user"),
     _resource("nodes"),
+    _resource("nodes/{name}", "PUT"),
+    _resource("maintenance"),
+    _resource("maintenance/{name}", "PUT DELETE"),
     _resource("cluster/usage", "GET", "after"),
     _resource("virtual-clusters"),
     _resource("virtual-clusters/{name}", "GET PUT DELETE"),
     _resource("virtual-clusters/{name}/status", "PUT"),
+)
+
+
+_SERVERS = ("users/{name}/server", "users/{name}/servers/{name}")
+#: What the service `pai-sessions` has for administrators (docs/administrators/sessions.md).
+_SESSIONS_RESOURCES = (
+    _resource("sessions"),
+    _resource("strangers", "POST"),
+    *(_resource(f"{server}/{action}", "POST") for server in _SERVERS for action in ("end", "messages")),
 )
 
 
@@ -138,7 +150,19 @@ def target(method: str, path: str, query: str) -> RequestTarget:
     if parts[2:3] == ("ssh-keys",):
         # of all that names something, a fingerprint alone may have a slash
         parts = (*parts[:3], *(("/".join(parts[3:]),) if parts[3:] else ()))
-    resource = next((resource for resource in _RESOURCES if resource.matches(parts)), None)
+    return _find(_RESOURCES, "api/v1/", method, parts, query)
+
+
+def sessions_target(method: str, path: str, query: str) -> RequestTarget:
+    """Find where a request to `pai-sessions` goes, as `target` does for the scheduler."""
+    return _find(_SESSIONS_RESOURCES, "api/", method, tuple(path.split("/")), query)
+
+
+def _find(
+    resources: Iterable[_Resource], prefix: str, method: str, parts: tuple[str, ...], query: str
+) -> RequestTarget:
+    path = "/".join(parts)
+    resource = next((resource for resource in resources if resource.matches(parts)), None)
     if resource is None:
         raise NoResourceError(path)
     if method not in resource.methods:
@@ -148,7 +172,7 @@ def target(method: str, path: str, query: str) -> RequestTarget:
         if name not in resource.parameters:
             raise ParameterError(name)
     return RequestTarget(
-        "api/v1/" + "/".join(quote(part, safe="") for part in parts),
+        prefix + "/".join(quote(part, safe="") for part in parts),
         urlencode(parameters),
         follows=any(name == "follow" and value.lower() in ("1", "true") for name, value in parameters),
     )
@@ -387,12 +411,16 @@ class Forwarding(StreamingProxy, PersonHandler):
         except SchedulerUnreachableError as error:
             raise RefusedError(
                 HTTPStatus.BAD_GATEWAY,
-                msg(
-                    "The scheduler at {url} does not answer ({reason}). Running jobs go on; try again later.",
-                    url=self._upstream.url,
-                    reason=str(error),
-                ),
+                self.away(str(error)),
             ) from error
+
+    def away(self, reason: str) -> Message:
+        """Return a sentence that says that nobody answers."""
+        return msg(
+            "The scheduler at {url} does not answer ({reason}). Running jobs go on; try again later.",
+            url=self._upstream.url,
+            reason=reason,
+        )
 
     def find(self, method: str, path: str, query: str) -> RequestTarget:
         """Find where a request goes; NoResourceError, MethodError or ParameterError where it may not pass."""
@@ -429,6 +457,27 @@ class Forwarding(StreamingProxy, PersonHandler):
 
 # What is in a file was written by anybody: it is only ever handed over as a download, so that none of it
 # runs as a page of the server.
+
+
+class SessionsForwarding(Forwarding):
+    """Forwards one request to the service that watches over notebook servers."""
+
+    def find(self, method: str, path: str, query: str) -> RequestTarget:
+        """Find where a request goes."""
+        return sessions_target(method, path, query)
+
+    def unknown(self, path: str) -> Message:
+        """Return a sentence that says that there can be nothing at a path."""
+        return msg("The sessions service has no “{path}”.", path=path)
+
+    def away(self, reason: str) -> Message:
+        """Return a sentence that says that nobody answers."""
+        return msg(
+            "The sessions service at {url} is not responding ({reason}). Notebook servers keep running; "
+            "try again later.",
+            url=self._upstream.url,
+            reason=reason,
+        )
 
 
 class StorageForwarding(Forwarding):

@@ -277,6 +277,8 @@ class SessionKeeper:
             if error.status != 404:
                 raise
         await self._hub.stop(server.user, server.name)
+        # who looks at the list does not wait for the next round
+        self.sessions.pop(key, None)
         return True
 
     async def _look_at(self, server: HubServer, policy: SessionPolicy) -> None:

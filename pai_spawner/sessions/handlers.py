@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
-from jupyterhub.services.auth import HubOAuthenticated
+from jupyterhub.services.auth import HubAuthenticated
 from tornado.web import HTTPError, RequestHandler
 
-from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, UnreachableError
 from pai_scheduler.i18n import Message, choose_locale
 from pai_scheduler.rest.sessions import SessionInfo, SessionRow
 
@@ -28,14 +28,13 @@ from .policy import Action
 class Context:
     """The context of the handlers. `prefix`: the path of the service, with a slash at both ends.
 
-    `hub_prefix`: where the Hub's pages begin, with a host in front of it where that is another than ours.
+    `console_url`: the address of the console, whose page for administrators was here.
     """
 
     hub: HubClient
-    scheduler: Client
     keeper: SessionKeeper
     prefix: str
-    hub_prefix: str
+    console_url: str
 
 
 class SessionRefused(HTTPError):
@@ -46,8 +45,8 @@ class SessionRefused(HTTPError):
         self.sentence = message
 
 
-class Handler(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
-    """Knows who asks: by a token of the Hub's, or by the Hub's login (checked against forged requests)."""
+class Handler(HubAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
+    """Knows who asks, by a token of the Hub's: a browser comes by way of the console."""
 
     def initialize(self, context: Context) -> None:
         """Take what it works with."""
@@ -60,8 +59,7 @@ class Handler(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyt
         # what the Hub's own code asks for later, `current_user` among it
         self._hub_auth_user_cache = None
         if model is None:
-            self.nobody()
-            return
+            raise SessionRefused(HTTPStatus.FORBIDDEN, msg("Send one of the Hub's tokens."))
         if not self.hub_auth.check_scopes(self.hub_scopes, model):
             raise SessionRefused(
                 HTTPStatus.FORBIDDEN, msg("This token or login may not use the sessions service.")
@@ -70,10 +68,6 @@ class Handler(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyt
         self.person = str(model["name"])
         self.is_user = model.get("kind", "user") == "user"
         await self.check()
-
-    def nobody(self) -> None:
-        """Refuse who has not said who they are."""
-        raise SessionRefused(HTTPStatus.FORBIDDEN, msg("Log in at the Hub, or send one of its tokens."))
 
     async def check(self) -> None:
         """Check what the person may do here."""
@@ -124,18 +118,14 @@ class Handler(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyt
         elif isinstance(error, UnreachableError | HubError):
             status_code = HTTPStatus.BAD_GATEWAY
         self.set_status(status_code)
-        self.show_error(status_code, self.explain(status_code, error))
-
-    def show_error(self, status: int, message: str) -> None:
-        """Answer a refusal as the scheduler does."""
-        code = "".join(word.capitalize() for word in HTTPStatus(status).name.split("_")) + "Error"
-        self.finish({"code": code, "message": message})
+        # as the scheduler answers a refusal
+        code = "".join(word.capitalize() for word in HTTPStatus(status_code).name.split("_")) + "Error"
+        self.finish({"code": code, "message": self.explain(status_code, error)})
 
     def set_default_headers(self) -> None:
-        """Keep answers out of caches, and this service's pages out of others' frames."""
+        """Keep answers out of caches."""
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Content-Type-Options", "nosniff")
-        self.set_header("Content-Security-Policy", "frame-ancestors 'none'")
 
     def body(self) -> dict[str, Any]:
         """Read a JSON object."""
@@ -187,6 +177,8 @@ def ms(time: datetime) -> int:
 
 # The service's API: a session for its user (JupyterLab asks), all of them for administrators.
 
+#: Names of one question: the Hub is asked about each.
+_MOST_NAMES = 100
 #: `…/api/users/alice/server`, `…/api/users/alice/servers/big`, as the Hub's own API has them.
 SESSION_PATH = r"api/users/([^/]+)/server(?:s/([^/]+))?"
 
@@ -205,6 +197,25 @@ class SessionsHandler(Handler):
         ]
         self.set_header("Content-Type", "application/json")
         self.finish({"sessions": rows})
+
+
+class StrangersHandler(Handler):
+    """Those among some names that are no users of the Hub any more (administrators)."""
+
+    async def post(self) -> None:
+        """List them."""
+        await self.must_be_administrator()
+        names = self.body().get("names")
+        if (
+            not isinstance(names, list)
+            or len(names) > _MOST_NAMES
+            or not all(isinstance(name, str) and name for name in names)
+        ):
+            raise SessionRefused(
+                HTTPStatus.BAD_REQUEST,
+                msg("{name} must be a list of at most {most} names.", name="names", most=_MOST_NAMES),
+            )
+        self.finish({"strangers": sorted(await self.context.hub.strangers(names))})
 
 
 class _OneHandler(Handler):

@@ -6,19 +6,16 @@ import argparse
 import asyncio
 import logging
 import os
-import secrets
 import signal
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
-from jupyterhub.services.auth import HubOAuthCallbackHandler
 from tornado.httpserver import HTTPServer
-from tornado.web import Application, StaticFileHandler
+from tornado.web import Application, RedirectHandler
 
 from pai_scheduler.client.rest import Client
 
@@ -31,31 +28,28 @@ from .handlers import (
     MessageHandler,
     SessionHandler,
     SessionsHandler,
+    StrangersHandler,
 )
 from .hub_client import HubClient
-from .page_handlers import ActionHandler, PageHandler
 from .policy_file import PolicyError, PolicySource
 
 # The service's routes.
 
 
-def make_app(context: Context, cookie_secret: bytes) -> Application:
+def make_app(context: Context) -> Application:
     """Make the application below the service's prefix."""
     prefix, given = context.prefix, {"context": context}
-    static = Path(str(resources.files(__package__).joinpath("static")))
     return Application(
         [
-            (prefix, PageHandler, given),
-            (prefix + "actions", ActionHandler, given),
+            # (where the administrators' page was, people have bookmarks)
+            (prefix, RedirectHandler, {"url": context.console_url + "admin", "permanent": False}),
             (prefix + "api/sessions", SessionsHandler, given),
+            (prefix + "api/strangers", StrangersHandler, given),
             (prefix + SESSION_PATH, SessionHandler, given),
             (prefix + SESSION_PATH + "/keep", KeepSessionHandler, given),
             (prefix + SESSION_PATH + "/end", EndHandler, given),
             (prefix + SESSION_PATH + "/messages", MessageHandler, given),
-            (prefix + "static/(.*)", StaticFileHandler, {"path": str(static)}),
-            (prefix + "oauth_callback", HubOAuthCallbackHandler),
-        ],
-        cookie_secret=cookie_secret,
+        ]
     )
 
 
@@ -67,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="pai-sessions",
         description="Watches over the notebook servers of a Hub, whose managed service it is: ends idle "
-        "ones, warns before, and has the administrators' page.",
+        "ones, and warns before.",
     )
     parser.add_argument("--policy", type=Path, required=True, metavar="FILE", help="what holds for sessions")
     parser.add_argument(
@@ -75,6 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--scheduler-url", required=True, metavar="URL", help="the scheduler, without /api/v1"
+    )
+    parser.add_argument(
+        "--console-url",
+        metavar="URL",
+        default=os.environ.get("JUPYTERHUB_BASE_URL", "/") + "services/pai-console/",
+        help="the console, where administrators find all sessions; default: at the Hub's own address",
     )
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="[%(levelname).1s %(asctime)s %(name)s] %(message)s")
@@ -90,11 +90,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pai-sessions: the Hub has to start it; {missing[0]} is not set.", file=sys.stderr)
         return 1
     given.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    asyncio.run(_serve(policy, given.data_dir, given.scheduler_url))
+    asyncio.run(_serve(policy, given.data_dir, given.scheduler_url, given.console_url))
     return 0
 
 
-async def _serve(policy: PolicySource, data_dir: Path, scheduler_url: str) -> None:
+async def _serve(policy: PolicySource, data_dir: Path, scheduler_url: str, console_url: str) -> None:
     token = os.environ["JUPYTERHUB_API_TOKEN"]
     address = urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])
     async with (
@@ -112,13 +112,11 @@ async def _serve(policy: PolicySource, data_dir: Path, scheduler_url: str) -> No
         )
         context = Context(
             hub,
-            scheduler,
             keeper,
             os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/pai-sessions/"),
-            # (a host is named where ours is another than the Hub's)
-            os.environ.get("JUPYTERHUB_HOST", "") + os.environ.get("JUPYTERHUB_BASE_URL", "/") + "hub/",
+            console_url,
         )
-        server = HTTPServer(make_app(context, secrets.token_bytes(32)), xheaders=True)
+        server = HTTPServer(make_app(context), xheaders=True)
         server.listen(address.port or 0, address.hostname or "127.0.0.1")
         _log.info("listening at port %s", address.port)
         ended = asyncio.Event()

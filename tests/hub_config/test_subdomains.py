@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_a_user_works_on_a_host_name_of_their_own(
         assert echo(page, address) == "over the web server"
         assert [line for line in refused if "/pai/" in line or "/services/" in line] == []
 
-        # administrators come to the page of sessions, which has a host name of its own
+        # administrators come to their part of the console, which has a host name of its own
         page.goto(f"{web.url}/hub/logout")
         page.goto(f"{web.url}/hub/login?next=/hub/home")
         page.get_by_label("Username:").fill("root")
@@ -91,9 +92,10 @@ def test_a_user_works_on_a_host_name_of_their_own(
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_url("**/hub/home")
         page.get_by_role("link", name="Admin").click()
-        page.wait_for_url(f"https://pai-sessions--service.hub.test:{web.port}/services/pai-sessions/")
-        expect(page.get_by_text("alice").first).to_be_visible()
-        page.get_by_role("link", name="Home").click()
+        page.wait_for_url(f"https://pai-console--service.hub.test:{web.port}/services/pai-console/admin")
+        page.get_by_role("link", name="Jobs", exact=True).click()
+        expect(page.get_by_role("row", name=re.compile("alice"))).to_be_visible()
+        page.get_by_role("link", name="Servers").first.click()
         page.wait_for_url(f"{web.url}/hub/home")
         # (with which their jobs are looked for in the end)
         hub.use_token("root", make_token(page, web.url))

@@ -43,7 +43,9 @@ export interface ITransport {
 
 /** Something that can be looked at. */
 export type Place =
-  | { readonly page: 'jobs' | 'queue' | 'cluster' | 'schedules' | 'servers' | 'admin' }
+  | { readonly page: 'jobs' | 'queue' | 'cluster' | 'schedules' | 'servers' }
+  /** What administrators do, in one of its parts. */
+  | { readonly page: 'admin'; readonly show?: string }
   /** The page of a job, on one of its tabs. */
   | { readonly page: 'job'; readonly job: IJobName; readonly tab?: string }
   /** The job editor: empty, or with a copy of a job. */
@@ -69,6 +71,8 @@ export interface IFacts {
   readonly storageRoot: string;
   /** Whether the server leads to the ports of tasks. */
   readonly hasPorts: boolean;
+  /** Whether the pages for administrators are shown; what they may do is decided elsewhere. */
+  readonly isAdministrator: boolean;
 }
 
 /** The place where the console is mounted. */

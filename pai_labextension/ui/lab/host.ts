@@ -51,7 +51,8 @@ export const hostPlugin: JupyterFrontEndPlugin<ILabHost> = {
       facts: {
         ownServer: PageConfig.getOption('paiJobName'),
         storageRoot: PageConfig.getOption('paiStorageUri'),
-        hasPorts: true
+        hasPorts: true,
+        isAdministrator: false
       },
       places: { open: place => void open(app.commands, place), has: () => true, href: () => null },
       root: document.body

@@ -87,7 +87,7 @@ export function webHost(transport: WebTransport, trans: ITranslation, facts: IPa
     client: new Client(transport, trans),
     trans,
     language: facts.language,
-    facts: { ownServer: '', storageRoot: facts.storageRoot, hasPorts: false },
+    facts: { ownServer: '', storageRoot: facts.storageRoot, hasPorts: false, isAdministrator: facts.administrator },
     places,
     root: document.body
   };

@@ -46,7 +46,8 @@ export const pages: Partial<Record<Place['page'], React.ComponentType<IPageProps
     <SchedulesPage schedules={models.schedules} onStarted={() => void models.jobs.refresh()} />
   ),
   storage: React.lazy(() => import('./storage')),
-  submit: React.lazy(() => import('./submit'))
+  submit: React.lazy(() => import('./submit')),
+  admin: React.lazy(() => import('./admin'))
 };
 
 /** Shows a place. */
@@ -69,6 +70,8 @@ export function titleOf(place: Place, trans: ITranslation): string {
       return trans.__('Queue');
     case 'cluster':
       return trans.__('Cluster');
+    case 'admin':
+      return trans.__('Admin');
     case 'job':
       return place.job.name;
     case 'storage':

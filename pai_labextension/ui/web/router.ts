@@ -42,7 +42,7 @@ export class Router implements INavigator {
 }
 
 /** The pages whose address is their name alone. */
-const PLAIN = ['jobs', 'queue', 'cluster', 'schedules', 'servers', 'admin'] as const;
+const PLAIN = ['jobs', 'queue', 'cluster', 'schedules', 'servers'] as const;
 
 /** Return the place of an address below the prefix; `null`: there is none. */
 export function placeOf(address: string): Place | null {
@@ -72,6 +72,10 @@ export function placeOf(address: string): Place | null {
     }
     case 'storage':
       return { page, path: given('path') ?? '' };
+    case 'admin': {
+      const show = given('show');
+      return { page, ...(show === null ? {} : { show }) };
+    }
     default: {
       const plain = PLAIN.find(one => one === page);
       return plain ? { page: plain } : null;
@@ -89,6 +93,8 @@ export function pathOf(place: Place): string {
       return addressOf([place.page, place.job.username, place.job.name], { task: place.task });
     case 'submit':
       return addressOf(['submit'], { from: place.from && `${place.from.username}/${place.from.name}` });
+    case 'admin':
+      return addressOf(['admin'], { show: place.show });
     case 'storage':
       return addressOf(['storage'], { path: place.path || undefined });
     default:

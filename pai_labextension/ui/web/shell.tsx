@@ -54,6 +54,7 @@ function Bar(props: { host: IHost; router: Router; facts: IPageFacts; place: Pla
     { page: 'storage', path: '' },
     { page: 'schedules' }
   ];
+  const ends: Place[] = facts.administrator ? [{ page: 'admin' }] : [];
   const here = place.page === 'job' ? 'jobs' : place.page;
   const way = (to: Place) => ({
     href: router.href(to)!,
@@ -66,18 +67,20 @@ function Bar(props: { host: IHost; router: Router; facts: IPageFacts; place: Pla
       }
     }
   });
+  const link = (to: Place) => (
+    <a key={to.page} {...way(to)}>
+      {titleOf(to, trans)}
+    </a>
+  );
   return (
     <header className="pai-WebBar">
       <a className="pai-WebBar-mark" href={facts.prefix}>
         PAI
       </a>
       <nav aria-label={trans.__('Pages')}>
-        {shown.map(to => (
-          <a key={to.page} {...way(to)}>
-            {titleOf(to, trans)}
-          </a>
-        ))}
+        {shown.map(link)}
         <a href={`${facts.hub}home`}>{trans.__('Servers')}</a>
+        {ends.map(link)}
       </nav>
       <a className="pai-WebBar-new" {...way({ page: 'submit' })}>
         {titleOf({ page: 'submit' }, trans)}

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.hub import PASSWORD, Hub, xsrf
+from tests.hub import ADMIN_PASSWORD, PASSWORD, Hub, xsrf
 from tests.testbed.browser import CHROMIUM_FLAGS
 from tests.testbed.scheduler import clean_environ
 from tests.testbed.warm import run_pai_text
@@ -43,6 +43,19 @@ def job(name: str, command: str, **role: Any) -> dict[str, Any]:
     return {"jobName": name, "image": "local/any", "taskRoles": [task]}
 
 
+def serious_faults(page: Page) -> list[str]:
+    """Return what axe finds wrong with a page."""
+    # (its script may not come into the page by an element: the policy forbids that)
+    page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+    found = page.evaluate("() => axe.run(document)")
+    return [
+        f"{one['id']}: {node['html']}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
 def submit(hub: Hub, user: str, *jobs: dict[str, Any]) -> None:
     for one in jobs:
         assert hub.scheduler(user, "POST", "jobs", json=one).is_success
@@ -53,7 +66,7 @@ def opened(browser: Browser, hub: Hub, user: str, path: str = "", **options: Any
     page = browser.new_page(**options)
     page.goto(hub.url + CONSOLE + path)
     page.fill("#username_input", user)
-    page.fill("#password_input", PASSWORD)
+    page.fill("#password_input", ADMIN_PASSWORD if user == "root" else PASSWORD)
     page.click("#login_submit")
     return page
 
@@ -268,16 +281,7 @@ def test_no_page_has_a_serious_fault_for_whoever_cannot_see_or_point(
             page.goto(hub.url + CONSOLE + path)
             expect(page.locator("main")).not_to_be_empty()
             page.wait_for_load_state("networkidle") if path == "jobs" else None
-            # (its script may not come into the page by an element: the policy forbids that)
-            page.evaluate(open(AXE, encoding="utf-8").read())  # noqa: SIM115
-            found = page.evaluate("() => axe.run(document)")
-            serious = [
-                f"{path}: {one['id']}: {node['html']}"
-                for one in found["violations"]
-                if one["impact"] in ("serious", "critical")
-                for node in one["nodes"]
-            ]
-            assert serious == []
+            assert serious_faults(page) == [], path
             wide = page.evaluate("() => document.documentElement.scrollWidth")
             assert wide <= 360, path
 

@@ -404,16 +404,10 @@ VALUES = {
     "schedule": "nightly",
     "fingerprint": "SHA256:" + "a" * 43,
 }
-#: what a page needs no answer of: passwords, the notebook server's own address, and that of a task's port;
-#: and what administrators do about machines, at the Hub
+#: what a page needs no answer of: passwords, the notebook server's own address, and that of a task's port
 KEPT_BACK = {
     # the notebook server itself asks
     "GET /schedule-times",
-    "PUT /nodes/{node}",
-    # (the machines themselves tell of it)
-    "GET /maintenance",
-    "PUT /maintenance/{maintenance}",
-    "DELETE /maintenance/{maintenance}",
     "GET /healthz",
     "GET ",
     "POST /token",

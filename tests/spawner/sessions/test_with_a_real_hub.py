@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,71 +122,16 @@ def test_a_session_beyond_a_users_limits_is_refused(hub: Hub) -> None:
 def test_an_administrator_sees_all_sessions_tells_their_users_something_and_ends_them(hub: Hub) -> None:
     assert hub.start_server("erin", {"gpus": 1}).is_success
     hub.wait_ready("erin")
-    assert hub.sessions("erin", "GET", "api/users/erin/server").is_success
-    with hub.browser("erin") as browser:
-        page = browser.get("/services/pai-sessions/")
-        assert (page.status_code, "for administrators" in page.text) == (403, True)
-        assert "/services/pai-sessions/" not in browser.get("/hub/home").text
-    with hub.browser("root") as browser:
-        page = browser.get("/services/pai-sessions/")
-        assert page.status_code == 200, page.text
-        assert '<th scope="row">erin</th>' in page.text
-        token = re.search(r'name="_xsrf" value="([^"]+)"', page.text)
-        assert token is not None
-        form = {"user": "erin", "server": "", "q": ""}
-        forged = browser.post("/services/pai-sessions/actions", data={**form, "action": "end"})
-        assert forged.status_code == 403
-        assert hub.server("erin").get("ready")
-        form["_xsrf"] = token[1]
-        told = browser.post(
-            "/services/pai-sessions/actions", data={**form, "action": "message", "text": "Back at <noon>"}
-        )
-        assert "The message is left" in told.text
-        (message,) = hub.sessions("erin", "GET", "api/users/erin/server").json()["messages"]
-        assert (message["sender"], message["text"]) == ("root", "Back at <noon>")
-        ended = browser.post(
-            "/services/pai-sessions/actions", data={**form, "action": "end", "text": "GPU needed for a demo"}
-        )
-        assert "The session is being ended" in ended.text
-        shares = {**form, "action": "share", "cluster": "vision", "capacity": "30"}
-        changed = browser.post("/services/pai-sessions/actions", data={**shares, "maxCapacity": "80"})
-        assert "The shares of the virtual cluster were changed." in changed.text
-        wrong = browser.post("/services/pai-sessions/actions", data={**shares, "maxCapacity": "many"})
-        assert (wrong.status_code, "not “many”" in html.unescape(wrong.text)) == (400, True)
-        close = {**form, "action": "close", "node": "node-b"}
-        closed = browser.post("/services/pai-sessions/actions", data={**close, "text": "new <disk>"})
-        assert "Nothing new starts on the machine any more" in closed.text
-        assert "closed by pai-sessions: new <disk> (root)" in html.unescape(closed.text)
-        assert "new <disk>" not in closed.text
-        nodes = {node["name"]: node for node in hub.scheduler("erin", "GET", "nodes").json()}
-        assert [name for name, node in nodes.items() if node["closed"]] == ["node-b"]
-        without_reason = browser.post("/services/pai-sessions/actions", data={**close, "text": " "})
-        assert without_reason.status_code == 400
-        opened = browser.post("/services/pai-sessions/actions", data={**close, "action": "open"})
-        assert "may start on the machine again" in opened.text
-        assert not any(node["closed"] for node in hub.scheduler("erin", "GET", "nodes").json())
-        now, day = int(time.time() * 1000), 86_400_000
-        # (half an hour more than whole days: what is said stays the same on a slow machine)
-        for name, begin, end in (("now", now - 60_000, 10.02 * day), ("later", now + 20.02 * day, 21 * day)):
-            window = {
-                "nodes": ["node-b"],
-                "begin": int(begin),
-                "end": int(now + end),
-                "reason": f"disks {name}",
-            }
-            assert hub.scheduler("root", "PUT", f"maintenance/{name}", json=window).is_success
-        planned = browser.get("/services/pai-sessions/").text
-        assert "in maintenance for another 10 d 0 h: disks now" in planned
-        assert "maintenance in 20 d 0 h: disks later" in planned
-        # maintenance opens it by itself
-        assert "Take tasks again" not in planned
-        for name in ("now", "later"):
-            assert hub.scheduler("root", "DELETE", f"maintenance/{name}").is_success
-        unknown = browser.post("/services/pai-sessions/actions", data={**form, "action": "explode"})
-        assert unknown.status_code == 400
-        assert "/services/pai-sessions/" in browser.get("/hub/home").text
-    vision = hub.scheduler("erin", "GET", "virtual-clusters").json()["vision"]
-    assert (vision["capacity"], vision["maxCapacity"]) == (30, 80)
+    own = "api/users/erin/server"
+    assert hub.sessions("erin", "GET", own).is_success
+    (row,) = hub.sessions("root", "GET", "api/sessions").json()["sessions"]
+    assert (row["user"], row["gpus"]) == ("erin", 1)
+    told = hub.sessions("root", "POST", f"{own}/messages", json={"text": "Back at <noon>"})
+    assert told.status_code == 202
+    (message,) = hub.sessions("erin", "GET", own).json()["messages"]
+    assert (message["sender"], message["text"]) == ("root", "Back at <noon>")
+    reason = {"reason": "GPU needed for a demo"}
+    assert hub.sessions("root", "POST", f"{own}/end", json=reason).status_code == 202
     wait_for(lambda: hub.server("erin") == {}, "the end", hub.log)
     (job,) = hub.scheduler("erin", "GET", "jobs").json()
     status = hub.scheduler("erin", "GET", f"user/erin/jobs/{job['name']}").json()["jobStatus"]
@@ -205,18 +149,14 @@ def test_the_job_of_a_deleted_user_runs_on_until_an_administrator_sees_it_and_st
     assert hub.scheduler("gone", "POST", "jobs", json=job).is_success
     assert hub.scheduler("stays", "POST", "jobs", json={**job, "jobName": "own"}).is_success
     assert hub.api("root", "DELETE", "users/gone").status_code == 204
-    with hub.browser("root") as browser:
-        page = browser.get("/services/pai-sessions/").text
-        assert re.search(r'<th scope="row">gone<br><small>not a user of the Hub</small>', page)
-        assert '<th scope="row">stays</th>' in page
-        token = re.search(r'name="_xsrf" value="([^"]+)"', page)
-        assert token is not None
-        form = {"action": "stop", "user": "gone", "job": "left-behind", "q": "", "_xsrf": token[1]}
-        assert browser.post("/services/pai-sessions/actions", data=form).is_success
-        wait_for(lambda: "left-behind" not in browser.get("/services/pai-sessions/").text, "its end", hub.log)
-    assert hub.scheduler(
-        "stays", "PUT", "user/stays/jobs/own/executionType", json={"value": "STOP"}
-    ).is_success
+    asked = hub.sessions("root", "POST", "api/strangers", json={"names": ["gone", "stays"]})
+    assert asked.json() == {"strangers": ["gone"]}
+    for names in (None, ["x"] * 101, [1], "gone"):
+        assert hub.sessions("root", "POST", "api/strangers", json={"names": names}).status_code == 400
+    assert hub.sessions("stays", "POST", "api/strangers", json={"names": ["gone"]}).status_code == 403
+    for name, one in (("gone", "left-behind"), ("stays", "own")):
+        path = f"user/{name}/jobs/{one}/executionType"
+        assert hub.scheduler("root", "PUT", path, json={"value": "STOP"}).is_success
 
 
 def open_lab(hub: Hub, page: Page, user: str) -> None:

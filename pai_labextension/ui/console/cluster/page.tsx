@@ -118,7 +118,7 @@ function VirtualClusterBar({ cluster }: { cluster: IVirtualCluster }): React.Rea
 }
 
 /** Return the rules of a virtual cluster, a sentence each. */
-function rulesOf(cluster: IVirtualCluster, trans: ITranslation, language: string): string[] {
+export function rulesOf(cluster: IVirtualCluster, trans: ITranslation, language: string): string[] {
   const { levelGpuHours, fairShareHours, usedLately } = cluster;
   return [
     cluster.placement === 'spread'

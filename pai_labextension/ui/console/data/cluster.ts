@@ -18,6 +18,9 @@ export interface IVirtualCluster extends IHeld {
   /** What it is sure to get, and what it may have with what it borrows. */
   readonly guaranteed: number;
   readonly most: number;
+  /** The same in per cent of the cluster, as administrators set them. */
+  readonly capacity: number;
+  readonly maxCapacity: number;
   readonly running: number;
   readonly waiting: number;
   readonly stopped: boolean;
@@ -87,6 +90,8 @@ export function described(clusters: IVirtualClusters): IVirtualCluster[] {
         total,
         guaranteed: share(cluster.capacity),
         most: share(cluster.maxCapacity),
+        capacity: cluster.capacity,
+        maxCapacity: cluster.maxCapacity,
         running: cluster.numActiveJobs,
         waiting: cluster.numPendingJobs,
         stopped: cluster.status === 'STOPPED',

@@ -64,6 +64,10 @@ export type Attempts = Array<AttemptInfo>;
 
 export type JobEvents = Array<JobEvent>;
 
+export type Maintenance = Array<MaintenanceInfo>;
+
+export type SessionRows = Array<SessionRow>;
+
 /**
  * Why something was refused, and by whom: this server, the scheduler, its storage, Jupyter.
  */
@@ -664,6 +668,75 @@ export type JobEvent = {
 };
 
 /**
+ * When machines are down, as an administrator has planned.
+ */
+export type MaintenanceInfo = {
+    name: string;
+    /**
+     * Names of machines; `*` stands for any part, `?` for one letter
+     */
+    nodes: Array<string>;
+    /**
+     * ms since the epoch
+     */
+    begin: number;
+    /**
+     * ms since the epoch
+     */
+    end: number;
+    reason: string;
+    /**
+     * Who planned it
+     */
+    by: string;
+};
+
+/**
+ * A session as administrators see it.
+ */
+export type SessionRow = {
+    user: string;
+    /**
+     * Name of the server; empty: the default one
+     */
+    server: string;
+    /**
+     * Its job; empty where that is not known
+     */
+    job: string;
+    gpus: number;
+    /**
+     * What time it is for the service, in ms since the epoch
+     */
+    now: number;
+    /**
+     * ms since the epoch
+     */
+    startedTime: number;
+    /**
+     * Whether it is to end soon
+     */
+    warned: boolean;
+    /**
+     * What would end it first; null: nothing
+     */
+    cause: 'idle' | 'lifetime' | 'hours' | 'limit' | null;
+    /**
+     * When it ends if nothing changes; null: not by itself
+     */
+    endTime: number | null;
+    /**
+     * When it was used last; null: not known
+     */
+    idleSince: number | null;
+    /**
+     * Why it is to end, in a sentence; empty where it is not warned
+     */
+    why: string;
+    use: SessionUse;
+};
+
+/**
  * Why something was refused: Hadoop's name for it, and a sentence for people.
  */
 export type RemoteException = {
@@ -954,30 +1027,6 @@ export type NodeClosing = {
 };
 
 /**
- * When machines are down, as an administrator has planned.
- */
-export type MaintenanceInfo = {
-    name: string;
-    /**
-     * Names of machines; `*` stands for any part, `?` for one letter
-     */
-    nodes: Array<string>;
-    /**
-     * ms since the epoch
-     */
-    begin: number;
-    /**
-     * ms since the epoch
-     */
-    end: number;
-    reason: string;
-    /**
-     * Who planned it
-     */
-    by: string;
-};
-
-/**
  * Resources: of a machine, or of several.
  */
 export type Amount = {
@@ -1083,6 +1132,22 @@ export type ExitSpec = {
 export type Trigger = {
     taskRole: string;
     taskIndex: number;
+};
+
+/**
+ * What a session used last; null: not known.
+ */
+export type SessionUse = {
+    /**
+     * Per cent of one core
+     */
+    cpuPercent: number | null;
+    memoryMB: number | null;
+    /**
+     * Per cent of its GPUs
+     */
+    gpuPercent: number | null;
+    gpuMemoryMB: number | null;
 };
 
 /**

@@ -126,6 +126,20 @@ export const vJobEvent = v.object({
 export const vJobEvents = v.array(vJobEvent);
 
 /**
+ * When machines are down, as an administrator has planned.
+ */
+export const vMaintenanceInfo = v.object({
+    name: v.string(),
+    nodes: v.array(v.string()),
+    begin: v.pipe(v.number(), v.integer()),
+    end: v.pipe(v.number(), v.integer()),
+    reason: v.string(),
+    by: v.string()
+});
+
+export const vMaintenance = v.array(vMaintenanceInfo);
+
+/**
  * Why something was refused: Hadoop's name for it, and a sentence for people.
  */
 export const vRemoteException = v.object({
@@ -447,18 +461,6 @@ export const vNodeClosing = v.object({
 });
 
 /**
- * When machines are down, as an administrator has planned.
- */
-export const vMaintenanceInfo = v.object({
-    name: v.string(),
-    nodes: v.array(v.string()),
-    begin: v.pipe(v.number(), v.integer()),
-    end: v.pipe(v.number(), v.integer()),
-    reason: v.string(),
-    by: v.string()
-});
-
-/**
  * Resources: of a machine, or of several.
  */
 export const vAmount = v.object({
@@ -609,6 +611,41 @@ export const vTrigger = v.object({
     taskRole: v.string(),
     taskIndex: v.pipe(v.number(), v.integer())
 });
+
+/**
+ * What a session used last; null: not known.
+ */
+export const vSessionUse = v.object({
+    cpuPercent: v.nullable(v.number()),
+    memoryMB: v.nullable(v.number()),
+    gpuPercent: v.nullable(v.number()),
+    gpuMemoryMB: v.nullable(v.number())
+});
+
+/**
+ * A session as administrators see it.
+ */
+export const vSessionRow = v.object({
+    user: v.string(),
+    server: v.string(),
+    job: v.string(),
+    gpus: v.pipe(v.number(), v.integer()),
+    now: v.pipe(v.number(), v.integer()),
+    startedTime: v.pipe(v.number(), v.integer()),
+    warned: v.boolean(),
+    cause: v.nullable(v.picklist([
+        'idle',
+        'lifetime',
+        'hours',
+        'limit'
+    ])),
+    endTime: v.nullable(v.pipe(v.number(), v.integer())),
+    idleSince: v.nullable(v.pipe(v.number(), v.integer())),
+    why: v.string(),
+    use: vSessionUse
+});
+
+export const vSessionRows = v.array(vSessionRow);
 
 /**
  * What is known of an end, by who says it.

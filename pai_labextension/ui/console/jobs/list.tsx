@@ -7,9 +7,9 @@ import { IJobsModel, key } from '../data/jobs';
 import { shapeOf, stateLabel } from '../data/words';
 import { ITranslation, useHost } from '../host';
 import { IconButton } from '../kit/button';
+import { allOrNone, extended, ISelection, toggled } from '../kit/selection';
 import { State } from '../kit/status';
 import { Ago } from '../kit/time';
-import { allOrNone, extended, ISelection, toggled } from './selection';
 
 /** px of a row, as the style has it. */
 const ROW = 52;

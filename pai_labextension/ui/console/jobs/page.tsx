@@ -14,7 +14,8 @@ import { PageError } from '../kit/status';
 import { end, Ending, runAgain } from './ending';
 import { JobList } from './list';
 import { SchedulesModel, SchedulesView } from './schedules';
-import { allOrNone, arrange, IArrangement, ISelection, isWhole, NOTHING, Order, ORDERS, PLAIN } from './selection';
+import { allOrNone, ISelection, isWhole, NOTHING } from '../kit/selection';
+import { arrange, IArrangement, Order, ORDERS, PLAIN } from './selection';
 
 const STATES: readonly JobState[] = ['RUNNING', 'WAITING', 'SUCCEEDED', 'FAILED', 'STOPPED'];
 

@@ -81,13 +81,23 @@ export function DialogButtons(props: {
   accept: string;
   cancel: string;
   disabled?: boolean;
+  /** Whether what it is about cannot be undone. */
+  warn?: boolean;
+  /** Whether it has the focus at first: not where there is a field to be filled in. */
+  focus?: boolean;
   onCancel: () => void;
 }): React.ReactElement {
-  const { accept, cancel, disabled, onCancel } = props;
+  const { accept, cancel, disabled, warn = false, focus = true, onCancel } = props;
   return (
     <div className="pai-Dialog-buttons">
       <TextButton onClick={onCancel}>{cancel}</TextButton>
-      <TextButton type="submit" accept data-focus disabled={disabled}>
+      <TextButton
+        type="submit"
+        accept={!warn}
+        {...(warn ? { className: 'pai-Button pai-mod-warn' } : {})}
+        {...(focus ? { 'data-focus': true } : {})}
+        disabled={disabled}
+      >
         {accept}
       </TextButton>
     </div>

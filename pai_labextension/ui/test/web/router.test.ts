@@ -6,6 +6,7 @@ import { pathOf, placeOf } from '../../web/router';
 const job = { username: 'alice', name: 'two workers/你好?' };
 const PLACES: Place[] = [
   ...(['jobs', 'queue', 'cluster', 'schedules', 'servers', 'admin', 'submit'] as const).map(page => ({ page })),
+  { page: 'admin', show: 'nodes' },
   { page: 'job', job },
   { page: 'job', job, tab: 'tasks' },
   { page: 'terminal', job, task: 'worker-0' },

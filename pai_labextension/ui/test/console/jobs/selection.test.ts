@@ -1,15 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import {
-  allOrNone,
-  arrange,
-  extended,
-  ISelection,
-  isWhole,
-  NOTHING,
-  PLAIN,
-  toggled
-} from '../../../console/jobs/selection';
+import { arrange, PLAIN } from '../../../console/jobs/selection';
+import { allOrNone, extended, ISelection, isWhole, NOTHING, toggled } from '../../../console/kit/selection';
 import { job } from '../../notebookServer';
 
 const jobs = [
