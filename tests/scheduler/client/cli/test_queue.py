@@ -88,6 +88,7 @@ def test_what_is_kept_for_a_job_is_said_and_what_is_another_users_is_not() -> No
         "totalTaskNumber": 2,
         "createdTime": 0,
         "waitingReason": None,
+        "neverFits": False,
         "startsWithin": None,
         "overtaken": 20,
         "reserved": True,
