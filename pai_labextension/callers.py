@@ -50,7 +50,7 @@ class RefusedError(web.HTTPError):
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class Requester:
     """A person and the token of theirs that is asked with; `name` is empty where only the token is known."""
 
     name: str
@@ -69,9 +69,9 @@ class PersonHandler(web.RequestHandler):
         """Return the person's token for the scheduler; empty: they have none."""
 
     @property
-    def caller(self) -> Caller:
+    def caller(self) -> Requester:
         """Return who asks, and with which token."""
-        return Caller("", self.caller_token)
+        return Requester("", self.caller_token)
 
     @abstractmethod
     async def check_permission(self, action: str | None) -> None:

@@ -33,8 +33,7 @@ _PARTS = (
     (".kernels.handlers", "kernels"),
     (".session.memory_handlers", "memory"),
     (".runs.handlers", "run-plan|run-file"),
-    (".tasks.connect", "connect|ports|ports-absolute"),
-    (".tasks.terminals", "terminals"),
+    (".tasks.handlers", "connect|ports|ports-absolute|terminals"),
     (".webapp.serving", "service"),
     (".session.handlers", "session"),
 )

@@ -12,32 +12,42 @@ import re
 import secrets
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from html import escape
 from http import HTTPStatus
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler, HubOAuthenticated
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler, StaticFileHandler
 
-from pai_labextension.callers import Caller, LoginWatch, PersonHandler, PersonSocket, RefusedError
+from pai_labextension.callers import LoginWatch, PersonHandler, PersonSocket, RefusedError, Requester
 from pai_labextension.job_editor.editor_info import EditorInfoHandler
 from pai_labextension.messages import msg
 from pai_labextension.proxy.forwarding import Forwarding, SessionsForwarding, StorageForwarding, Upstream
 from pai_labextension.proxy.stream import FollowingSocket, JoinedStreams
+from pai_labextension.tasks.connect import CallerConnections, CheckHandler, CodeServerHandler, DescribeHandler
+from pai_labextension.tasks.connections import NoTaskError, PerCaller, TaskName
+from pai_labextension.tasks.terminals import (
+    NAME_PATTERN,
+    TASK_PATTERN,
+    TerminalHandler,
+    TerminalsHandler,
+    TerminalSocket,
+)
 
 # Who asks: by the Hub's login or by a token of the Hub's, asked anew for every request.
 
 #: Nothing but what is ours; nobody shows our pages in theirs.
+_STYLES = "style-src 'self'"
 _POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
-        "style-src 'self'",
+        _STYLES,
         "img-src 'self' data:",
         "connect-src 'self'",
         "manifest-src 'self'",
@@ -85,9 +95,9 @@ class ConsoleHandler(HubOAuthenticated, PersonHandler):  # type: ignore[misc]  #
         self.caller_token = str(self.hub_auth.get_token(self) or "")
 
     @property
-    def caller(self) -> Caller:
+    def caller(self) -> Requester:
         """Return who asks, and with which token."""
-        return Caller(self.person, self.caller_token)
+        return Requester(self.person, self.caller_token)
 
     def nobody(self) -> None:
         """Refuse who has not said who they are."""
@@ -148,6 +158,30 @@ class ConsoleSessionsHandler(SessionsForwarding, ConsoleApiHandler):
     """Forwards one request to the sessions service, in the name of whoever asks."""
 
 
+class ConsoleTerminalsHandler(TerminalsHandler, ConsoleHandler):
+    """Lists and opens terminals in a task, in the name of whoever asks."""
+
+
+class ConsoleTerminalHandler(TerminalHandler, ConsoleHandler):
+    """One terminal of whoever asks."""
+
+
+class ConsoleTerminalSocket(TerminalSocket, PersonSocket, ConsoleHandler):
+    """Looks at a terminal of whoever asks, and types into it."""
+
+
+class ConsoleDescribeHandler(DescribeHandler, ConsoleHandler):
+    """Answers how whoever asks connects to a task."""
+
+
+class ConsoleCheckHandler(CheckHandler, ConsoleHandler):
+    """Tries a connection to a task, in the name of whoever asks."""
+
+
+class ConsoleCodeServerHandler(CodeServerHandler, ConsoleHandler):
+    """Starts code-server in a task of whoever asks."""
+
+
 # The page, which is the same at every address: what it shows there it finds out by itself.
 
 _PAGE = """<!DOCTYPE html>
@@ -181,8 +215,6 @@ class ConsolePageHandler(ConsoleHandler):
 
     async def get(self, *_path: str) -> None:
         """Answer it, with who the person is."""
-        if self._finished:  # sent to the login
-            return
         language = self.locale_asked.replace("_", "-")
         files = self._files
         facts = {
@@ -194,6 +226,7 @@ class ConsolePageHandler(ConsoleHandler):
             "storageRoot": self._storage_root,
             "translation": "" if language == "en" else files["translation"],
         }
+        facts |= self.more_facts()
         self.set_header("Content-Type", "text/html; charset=utf-8")
         # the token by which the page's own requests are told from forged ones comes with it, as a cookie
         _ = self.xsrf_token
@@ -206,6 +239,41 @@ class ConsolePageHandler(ConsoleHandler):
                 **{name: escape(file) for name, file in files.items() if name != "translation"},
             )
         )
+
+    def more_facts(self) -> dict[str, str]:
+        """Return what this page alone is told."""
+        return {}
+
+
+class ConsoleTerminalPageHandler(ConsolePageHandler):
+    """Answers the page at the address of a terminal: xterm writes style sheets and attributes of its own."""
+
+    def more_facts(self) -> dict[str, str]:
+        """Let styles in that know a word of this answer's, and style attributes."""
+        nonce = secrets.token_urlsafe(16)
+        styles = f"style-src-elem 'self' 'nonce-{nonce}'; style-src-attr 'unsafe-inline'"
+        self.set_header("Content-Security-Policy", _POLICY.replace(_STYLES, styles))
+        return {"nonce": nonce}
+
+
+# What an application in a task answers runs as a page of the origin that shows it, and ours has everybody's
+# login. So it is not shown here, but by the person's own notebook server, as from JupyterLab.
+
+
+class ConsolePortHandler(ConsolePageHandler):
+    """Leads to a port of a task below the person's notebook server, which the Hub starts if need be."""
+
+    async def get(self, *parts: str) -> None:
+        """Lead there; the parts name user, job, task and port."""
+        try:
+            TaskName.read(*parts[:3])
+        except NoTaskError:
+            raise RefusedError(HTTPStatus.NOT_FOUND, msg("There is no such task.")) from None
+        if parts[3] in {".", ".."}:
+            raise RefusedError(HTTPStatus.NOT_FOUND, msg("There is no such task."))
+        query = f"?{self.request.query}" if self.request.query else ""
+        port = "/".join(quote(part, safe="") for part in parts)
+        self.redirect(f"{self._hub_prefix}user-redirect/pai/ports/{port}/{query}")
 
 
 class ConsoleFileHandler(StaticFileHandler):
@@ -241,6 +309,10 @@ class ConsoleFileHandler(StaticFileHandler):
 _log = logging.getLogger(__name__)
 
 
+#: Seconds between two signs of life of a WebSocket; proxies close one that is silent for a minute.
+_PING_SECONDS = 30
+
+
 def make_app(
     prefix: str,
     hub_prefix: str,
@@ -249,13 +321,26 @@ def make_app(
     streams: JoinedStreams,
     static: Path,
     storage_root: str,
-) -> Application:
-    """Make the application below the prefix.
+) -> tuple[Application, Callable[[], Awaitable[None]]]:
+    """Make the application below the prefix; return it, and what closes what it has opened.
 
     `sessions`: the sessions service, where there is one; tasks know the storage by `storage_root`, a URI.
     """
     files = json.loads((static / "files.json").read_text(encoding="utf-8"))
-    return Application(
+    logins = LoginWatch(lambda token: ConsoleAuth.instance().is_there(token))
+    access = PerCaller(
+        lambda caller: CallerConnections(upstream.url, caller.token, f"{prefix}ports/"),
+        logins,
+    )
+    people = {"people": access}
+    page = {
+        "prefix": prefix,
+        "hub_prefix": hub_prefix,
+        "storage_root": storage_root.rstrip("/"),
+        "files": files,
+    }
+    terminals, connect = f"{prefix}terminals/{TASK_PATTERN}", f"{prefix}connect/{TASK_PATTERN}"
+    application = Application(
         [
             (prefix + "api/v1/(.*)", ConsoleApiHandler, {"upstream": upstream}),
             (prefix + "webhdfs/v1/(.*)", ConsoleStorageHandler, {"upstream": upstream}),
@@ -266,22 +351,23 @@ def make_app(
                 if sessions
                 else []
             ),
+            (f"{terminals}/api/terminals", ConsoleTerminalsHandler, people),
+            (f"{terminals}/api/terminals/({NAME_PATTERN})", ConsoleTerminalHandler, people),
+            (f"{terminals}/terminals/websocket/({NAME_PATTERN})", ConsoleTerminalSocket, people),
+            (connect, ConsoleDescribeHandler, people),
+            (f"{connect}/check", ConsoleCheckHandler, people),
+            (f"{connect}/code-server", ConsoleCodeServerHandler, people),
+            (f"{prefix}ports/{TASK_PATTERN}/([^/]+)/?", ConsolePortHandler, page),
             (prefix + "static/(.*)", ConsoleFileHandler, {"path": str(static)}),
             (prefix + "oauth_callback", HubOAuthCallbackHandler),
-            (
-                prefix + "(.*)",
-                ConsolePageHandler,
-                {
-                    "prefix": prefix,
-                    "hub_prefix": hub_prefix,
-                    "storage_root": storage_root.rstrip("/"),
-                    "files": files,
-                },
-            ),
+            (prefix + "terminal/.*", ConsoleTerminalPageHandler, page),
+            (prefix + "(.*)", ConsolePageHandler, page),
         ],
         cookie_secret=secrets.token_bytes(32),
-        logins=LoginWatch(lambda token: ConsoleAuth.instance().is_there(token)),
+        logins=logins,
+        websocket_ping_interval=_PING_SECONDS,
     )
+    return application, access.close
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -329,9 +415,8 @@ async def _serve(scheduler_url: str, sessions_url: str | None, static: Path, sto
     hub_prefix = os.environ.get("JUPYTERHUB_HOST", "") + os.environ.get("JUPYTERHUB_BASE_URL", "/") + "hub/"
     prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/pai-console/")
     streams = JoinedStreams(upstream)
-    server = HTTPServer(
-        make_app(prefix, hub_prefix, upstream, sessions, streams, static, storage_root), xheaders=True
-    )
+    application, close = make_app(prefix, hub_prefix, upstream, sessions, streams, static, storage_root)
+    server = HTTPServer(application, xheaders=True)
     server.listen(address.port or 0, address.hostname or "127.0.0.1")
     _log.info("listening at port %s", address.port)
     ended = asyncio.Event()
@@ -340,5 +425,6 @@ async def _serve(scheduler_url: str, sessions_url: str | None, static: Path, sto
     await ended.wait()
     server.stop()
     await streams.close()
+    await close()
     for each in filter(None, (upstream, sessions)):
         await each.close()

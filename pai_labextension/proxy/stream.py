@@ -38,7 +38,7 @@ import aiohttp
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from pai_labextension.callers import Caller, PersonHandler
+from pai_labextension.callers import PersonHandler, Requester
 from pai_labextension.messages import msg
 
 from .forwarding import (
@@ -75,7 +75,7 @@ _STAMP = 25
 class Subscriber(NamedTuple):
     """A person, and the language of what is said to them; only what equal ones follow is joined."""
 
-    caller: Caller
+    caller: Requester
     language: str
 
 

@@ -1,4 +1,4 @@
-"""Ways into a task for *Connect*: SSH, ports, code-server; its routes, and those of ports."""
+"""Ways into a task for *Connect*: SSH, ports, code-server; its handlers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
 import asyncssh
-from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler
-from tornado import web
 
 from pai_labextension.callers import RefusedError
-from pai_labextension.lazy_routes import RouteGroup, RouteSettings
 from pai_labextension.messages import msg
 from pai_labextension.models import Address, CodeServerInfo, ConnectCheck, ConnectInfo, PortLink
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
@@ -24,13 +20,8 @@ from pai_scheduler.i18n import Message
 from pai_scheduler.rest.models import SshContainer
 
 from .connections import TaskConnections, TaskName
-from .ports import PortHandler, Ports
-from .terminals import (
-    TASK_ERRORS,
-    TASK_PATTERN,
-    TaskHandler,
-    reason_of,
-)
+from .ports import Ports
+from .terminals import TASK_ERRORS, TaskHandler, reason_of
 
 # VS Code in a browser: starts code-server in a task whose image has it.
 
@@ -119,10 +110,10 @@ printf %s "${PAI_WORK_DIR:-$PWD}"
 
 
 class Connect:
-    """Knows the addresses of tasks; `base_url` is the notebook server's, with a slash at its end."""
+    """Knows for one person the addresses of tasks; ports are below `ports_url`, with a slash at its end."""
 
-    def __init__(self, connections: TaskConnections, ports: Ports, base_url: str) -> None:
-        self._connections, self._ports, self._base_url = connections, ports, base_url
+    def __init__(self, connections: TaskConnections, ports: Ports, ports_url: str) -> None:
+        self._connections, self._ports, self._ports_url = connections, ports, ports_url
         self._starting = asyncio.Lock()
 
     async def describe(self, task: TaskName, locale: str) -> ConnectInfo:
@@ -182,7 +173,7 @@ class Connect:
         )
 
     async def code_server(self, task: TaskName) -> str:
-        """Start code-server in a task, unless it runs; return its address below this server.
+        """Start code-server in a task, unless it runs; return its address.
 
         RefusedError where there is none or it is not theirs, RemoteError, asyncssh.Error, `ApiError`,
         `UnreachableError`.
@@ -224,7 +215,7 @@ class Connect:
 
     def _url(self, task: TaskName, label: str) -> str:
         parts = (task.user, task.job, task.task, label)
-        return f"{self._base_url}pai/ports/{'/'.join(quote(part, safe='') for part in parts)}/"
+        return f"{self._ports_url}{'/'.join(quote(part, safe='') for part in parts)}/"
 
 
 def _published(container: SshContainer | None) -> Address | None:
@@ -237,24 +228,25 @@ def _checked(ok: bool, message: str, begin: float) -> ConnectCheck:
     return {"ok": ok, "message": message, "milliseconds": round((time.monotonic() - begin) * 1000)}
 
 
-# `<base_url>/pai/connect/<user>/<job>/<role>-<index>`: how to reach a task, for the dialog that shows it.
+# `connect/<user>/<job>/<role>-<index>`: how to reach a task, for the page that shows it.
 
 
-class _ConnectHandler(TaskHandler, APIHandler):
-    def initialize(self, connect: Connect) -> None:
-        """Note whom to ask."""
-        self._connect = connect
+class _ConnectHandler(TaskHandler):
+    @property
+    def connect(self) -> Connect:
+        """Return what knows the caller's ways."""
+        access: CallerConnections = self._people.of(self.caller)
+        return access.connect
 
 
 class DescribeHandler(_ConnectHandler):
     """Answers how to connect to a task."""
 
-    @web.authenticated
-    @authorized
     async def get(self, *_names: str) -> None:
         """Answer with addresses, or why there are none."""
+        await self.check_permission("read")
         try:
-            self.finish(await self._connect.describe(self.task(), self.locale_asked))
+            self.finish_json(await self.connect.describe(self.task(), self.locale_asked))
         except ApiError as error:
             raise RefusedError(error.status, error.message) from error
         except UnreachableError as error:
@@ -264,45 +256,34 @@ class DescribeHandler(_ConnectHandler):
 class CheckHandler(_ConnectHandler):
     """Tries a connection to a task, step by step."""
 
-    @web.authenticated
-    @authorized
     async def post(self, *_names: str) -> None:
         """Answer with how it went."""
-        self.finish(await self._connect.check(self.task(), self.locale_asked))
+        await self.check_permission("write")
+        self.finish_json(await self.connect.check(self.task(), self.locale_asked))
 
 
 class CodeServerHandler(_ConnectHandler):
     """Starts code-server."""
 
-    @web.authenticated
-    @authorized
     async def post(self, *_names: str) -> None:
         """Answer with where it is, or how to get it."""
+        await self.check_permission("write")
         try:
-            info: CodeServerInfo = {"url": await self._connect.code_server(self.task())}
-            self.finish(info)
+            info: CodeServerInfo = {"url": await self.connect.code_server(self.task())}
+            self.finish_json(info)
         except TASK_ERRORS as error:
             raise RefusedError(HTTPStatus.BAD_GATEWAY, reason_of(error)) from error
 
 
-def make_part(settings: RouteSettings) -> RouteGroup:
-    """Make the routes to ports and to what *Connect* asks, and the connections behind them."""
-    connections = TaskConnections(settings.api_url, settings.token)
-    ports = Ports(connections)
-    port = rf"{TASK_PATTERN}/([^/]+)(/.*)?"
-    connect = {"connect": Connect(connections, ports, settings.base_url)}
+class CallerConnections(TaskConnections):
+    """One person's connections to tasks, with the ports that they reach, and what *Connect* says of them."""
 
-    async def close() -> None:
-        await ports.close()
-        await connections.close()
+    def __init__(self, api_url: str, token: str, ports_url: str) -> None:
+        super().__init__(api_url, token)
+        self.ports = Ports(self)
+        self.connect = Connect(self, self.ports, ports_url)
 
-    return RouteGroup(
-        [
-            (rf"/pai/connect/{TASK_PATTERN}", DescribeHandler, connect),
-            (rf"/pai/connect/{TASK_PATTERN}/check", CheckHandler, connect),
-            (rf"/pai/connect/{TASK_PATTERN}/code-server", CodeServerHandler, connect),
-            (rf"/pai/ports/{port}", PortHandler, {"ports": ports, "absolute": False}),
-            (rf"/pai/ports-absolute/{port}", PortHandler, {"ports": ports, "absolute": True}),
-        ],
-        close,
-    )
+    async def close(self) -> None:
+        """Close all that is open."""
+        await self.ports.close()
+        await super().close()

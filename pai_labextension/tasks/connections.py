@@ -1,4 +1,4 @@
-"""Connections from this notebook server to tasks, through the SSH gateway, and the terminals open in them."""
+"""Connections to tasks, through the SSH gateway, and the terminals open in them; each person's apart."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ import codecs
 import itertools
 import re
 import time
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import asyncssh
 
+from pai_labextension.callers import LoginWatch, Requester
 from pai_labextension.messages import msg
 from pai_scheduler.client.rest import Client
-from pai_scheduler.client.ssh.connection import OpenConnection, SharedConnection, connect, find_way
+from pai_scheduler.client.ssh.connection import (
+    OpenConnection,
+    RemoteError,
+    SharedConnection,
+    connect,
+    find_way,
+)
 from pai_scheduler.i18n import Message
 
 # Shells in a task that outlive their viewers: their last output is kept for the next viewer.
@@ -232,14 +239,15 @@ class TaskName:
 
 
 class TaskConnections:
-    """The connections to tasks, what is kept open for each of them, and who we are."""
+    """One person's connections to tasks, and what is kept open for each of them."""
 
     def __init__(self, api_url: str, token: str) -> None:
         self._api_url, self._token = api_url, token
         self._terminals: dict[TaskName, Terminals] = {}
         self._connections: dict[TaskName, SharedConnection] = {}
         self._owner: str | None = None
-        #: Of what the scheduler says; a notebook server has one person, who asked last in this language.
+        self._is_closed = False
+        #: Of what the scheduler says: the person asked last in this language.
         self.locale = "en"
 
     def client(self) -> Client:
@@ -247,7 +255,7 @@ class TaskConnections:
         return Client(self._api_url, self._token, locale=self.locale)
 
     async def owner(self) -> str:
-        """Return whose notebook server this is; `ApiError`, `UnreachableError`."""
+        """Return whose token this is; `ApiError`, `UnreachableError`."""
         if self._owner is None:
             async with self.client() as client:
                 self._owner = (await client.whoami())["username"]
@@ -257,7 +265,12 @@ class TaskConnections:
         """Log into a task; RemoteError says why that cannot be. `ApiError`, `UnreachableError`."""
         async with self.client() as client:
             way = await find_way(client, task.user, task.job, task.task)
-        return await connect(way.gateway, str(way.login), self._token)
+        connection = await connect(way.gateway, str(way.login), self._token)
+        if self._is_closed:
+            # meanwhile the login has ended
+            connection.close()
+            raise RemoteError(msg("Your login has expired. Load this page again to log in."))
+        return connection
 
     def terminals(self, task: TaskName) -> Terminals:
         """Return the terminals of a task."""
@@ -271,10 +284,96 @@ class TaskConnections:
             self._connections[task] = SharedConnection(partial(self.open, task))
         return self._connections[task]
 
+    @property
+    def shells(self) -> int:
+        """Return how many shells run."""
+        return sum(len(terminals.list()) for terminals in self._terminals.values())
+
+    @property
+    def unused(self) -> bool:
+        """Return whether no shell runs and no connection is open."""
+        return self.shells == 0 and all(connection.unused for connection in self._connections.values())
+
     async def close(self) -> None:
-        """Close all that is open."""
+        """Close all that is open; nothing opens any more."""
+        self._is_closed = True
         closing: list[Coroutine[Any, Any, None]] = [
             *(terminals.close() for terminals in self._terminals.values()),
             *(connection.close() for connection in self._connections.values()),
         ]
         await asyncio.gather(*closing, return_exceptions=True)
+
+
+#: Seconds after which what a person has not asked for, and does not use, is let go.
+_UNASKED_SECONDS = 120.0
+
+
+class _Kept(Protocol):
+    """Something of one person's that is open."""
+
+    @property
+    def unused(self) -> bool:
+        """Return whether nothing of it is open."""
+
+    async def close(self) -> None:
+        """Close all that is open."""
+
+
+Kept = TypeVar("Kept", bound=_Kept)
+
+
+class PerCaller(Generic[Kept]):
+    """Keeps apart for each person what `make` makes; nobody gets another's, nor one's own of another login.
+
+    It is closed when it has not been asked for and not been in use for a while, and at once when `logins`
+    says that the login has ended (None: the logins here do not end).
+    """
+
+    def __init__(self, make: Callable[[Requester], Kept], logins: LoginWatch | None = None) -> None:
+        self._make, self._logins = make, logins
+        self._kept: dict[Requester, Kept] = {}
+        self._asked: dict[Requester, float] = {}
+        self._releases: dict[Requester, Callable[[], None]] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def of(self, caller: Requester) -> Kept:
+        """Return what is the caller's."""
+        self._asked[caller] = time.monotonic()
+        if caller not in self._kept:
+            self._kept[caller] = self._make(caller)
+            if self._logins is not None:
+                self._releases[caller] = self._logins.hold(caller.token, partial(self._drop, caller))
+            self._sweep_later()
+        return self._kept[caller]
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    async def close(self) -> None:
+        """Close everybody's."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for caller in list(self._kept):
+            self._drop(caller)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def _drop(self, caller: Requester) -> None:
+        del self._asked[caller]
+        if (release := self._releases.pop(caller, None)) is not None:
+            release()
+        closing = asyncio.ensure_future(self._kept.pop(caller).close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    def _sweep_later(self) -> None:
+        if self._sweeper is None and self._kept:
+            self._sweeper = asyncio.get_running_loop().call_later(_UNASKED_SECONDS / 2, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        now = time.monotonic()
+        for caller, kept in list(self._kept.items()):
+            if kept.unused and now - self._asked[caller] > _UNASKED_SECONDS:
+                self._drop(caller)
+        self._sweep_later()
