@@ -39,6 +39,8 @@ export interface ITransport {
   resolve(link: string): string;
   /** Connect to what is told without being asked for; absent: there is no such way. */
   connect?(heard: IHeard): IChannel;
+  /** Open a WebSocket to the console's own server, which has shown where it comes from; where that is asked for. */
+  socket?(path: readonly string[]): WebSocket;
 }
 
 /** Something that can be looked at. */
@@ -56,7 +58,8 @@ export type Place =
 
 /** Leads to places. */
 export interface INavigator {
-  open(place: Place): void;
+  /** Show a place; with `instead` in place of the one that is shown, which nobody goes back to. */
+  open(place: Place, instead?: boolean): void;
   /** Return whether there is such a page where the console is mounted. */
   has(page: Place['page']): boolean;
   /** Return the address of a place, which others can open too; `null`: it has none. */
@@ -73,6 +76,8 @@ export interface IFacts {
   readonly hasPorts: boolean;
   /** Whether the pages for administrators are shown; what they may do is decided elsewhere. */
   readonly isAdministrator: boolean;
+  /** By which the page's policy knows style sheets that a library writes; absent: it asks for nothing. */
+  readonly styleNonce?: string | undefined;
 }
 
 /** The place where the console is mounted. */

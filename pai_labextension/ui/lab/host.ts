@@ -136,7 +136,7 @@ export class LabTransport implements ITransport {
   connect(heard: IHeard): IChannel {
     const { wsUrl, token, appendToken, WebSocket } = this.settings;
     const query = appendToken && token ? `?token=${encodeURIComponent(token)}` : '';
-    return overWebSocket(new WebSocket(URLExt.join(wsUrl, ROUTES, 'stream') + query), null, heard);
+    return overWebSocket(new WebSocket(URLExt.join(wsUrl, ROUTES, 'stream') + query), heard);
   }
 
   private async isLoggedIn(): Promise<boolean> {

@@ -17,8 +17,8 @@ import * as React from 'react';
 
 import { keyOf, titleOf } from '../console/access/tasks';
 import { ITask } from '../console/data/client';
-import { ITranslation, useHost } from '../console/host';
-import { TextButton } from '../console/kit/button';
+import { ITranslation } from '../console/host';
+import { ShellNews, ShellState } from '../console/access/shell';
 import { showError } from '../console/kit/dialog';
 import { IAccess } from './access';
 import { ILabHost } from './host';
@@ -237,9 +237,6 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** What the tab is at: `cut` may come back, `ended` does not, `failed` was never there. */
-type ShellState = 'opening' | 'open' | 'cut' | 'ended' | 'failed';
-
 interface IShellOptions {
   readonly host: ILabHost;
   readonly task: ITask;
@@ -271,7 +268,7 @@ class ShellView extends Widget {
     this._name = options.name;
     this.key = options.key ?? UUID.uuid4();
     const layout = (this.layout = new PanelLayout());
-    const news = new Mount(options.host, () => <ShellNews view={this} />);
+    const news = new Mount(options.host, () => <News view={this} />);
     news.addClass('pai-Shell-bar');
     this.changed.connect(() => news.update());
     layout.addWidget(news);
@@ -435,34 +432,17 @@ function chosen(settings: Partial<ITerminal.IOptions>): Partial<ITerminal.IOptio
   );
 }
 
-/** Says what is the matter, and offers what helps; nothing while the shell is there. */
-function ShellNews({ view }: { view: ShellView }): React.ReactElement {
-  const { trans } = useHost();
-  const { state } = view;
-  const words: Record<ShellState, string> = {
-    opening: trans.__('Opening a terminal in %1 …', view.task.task),
-    open: '',
-    cut: trans.__('The connection is cut; trying to get back. What runs in this terminal goes on.'),
-    ended: trans.__('This terminal has ended.'),
-    failed: view.reason
-  };
+/** Says what is the matter with a terminal. */
+function News({ view }: { view: ShellView }): React.ReactElement {
   return (
-    <div role={state === 'failed' ? 'alert' : 'status'} className="pai-Shell-news" hidden={state === 'open'}>
-      <span>{words[state]}</span>
-      {state === 'cut' && <TextButton onClick={() => void view.retry()}>{trans.__('Try now')}</TextButton>}
-      {state === 'failed' && (
-        <TextButton accept onClick={() => void view.open()}>
-          {trans.__('Try again')}
-        </TextButton>
-      )}
-      {state === 'ended' && (
-        <TextButton accept onClick={() => void view.renew()}>
-          {trans.__('New terminal')}
-        </TextButton>
-      )}
-      {(state === 'ended' || state === 'failed') && (
-        <TextButton onClick={() => view.parent?.close()}>{trans.__('Close')}</TextButton>
-      )}
-    </div>
+    <ShellNews
+      task={view.task.task}
+      state={view.state}
+      reason={view.reason}
+      onRetry={() => void view.retry()}
+      onOpen={() => void view.open()}
+      onRenew={() => void view.renew()}
+      onClose={() => view.parent?.close()}
+    />
   );
 }

@@ -20,10 +20,14 @@ export interface IPageFacts {
   readonly storageRoot: string;
   /** The file of the translation, below `static/`; empty for English. */
   readonly translation: string;
+  /** By which style sheets are known that a library writes; on the page of a terminal. */
+  readonly nonce?: string;
 }
 
 /** The code of a refusal because nobody is logged in any more. */
 const LOGIN_EXPIRED = 'LoginExpired';
+/** The same, of a WebSocket that is closed. */
+const LOGGED_OUT = 4401;
 
 /** Asks the console's own server, with the Hub's login. */
 export class WebTransport implements ITransport {
@@ -72,9 +76,15 @@ export class WebTransport implements ITransport {
   }
 
   connect(heard: IHeard): IChannel {
-    const url = new URL(this.href(['stream']), location.href);
-    url.protocol = url.protocol.replace('http', 'ws');
-    return overWebSocket(new WebSocket(url), xsrf(), heard);
+    return overWebSocket(this.socket(['stream']), heard);
+  }
+
+  socket(path: readonly string[]): WebSocket {
+    const socket = new WebSocket(new URL(this.href(path), location.href.replace(/^http/, 'ws')));
+    // any page may open one with the person's cookies; only ours knows this
+    socket.addEventListener('open', () => socket.send(xsrf()));
+    socket.addEventListener('close', ({ code }) => code === LOGGED_OUT && this.loggedOut.emit(true));
+    return socket;
   }
 
   private readonly speaking: Speaking;
@@ -87,7 +97,13 @@ export function webHost(transport: WebTransport, trans: ITranslation, facts: IPa
     client: new Client(transport, trans),
     trans,
     language: facts.language,
-    facts: { ownServer: '', storageRoot: facts.storageRoot, hasPorts: false, isAdministrator: facts.administrator },
+    facts: {
+      ownServer: '',
+      storageRoot: facts.storageRoot,
+      hasPorts: true,
+      isAdministrator: facts.administrator,
+      styleNonce: facts.nonce
+    },
     places,
     root: document.body
   };

@@ -47,6 +47,8 @@ export const pages: Partial<Record<Place['page'], React.ComponentType<IPageProps
   ),
   storage: React.lazy(() => import('./storage')),
   submit: React.lazy(() => import('./submit')),
+  terminal: React.lazy(async () => ({ default: (await import('./access')).TerminalPlace })),
+  connect: React.lazy(async () => ({ default: (await import('./access')).ConnectPlace })),
   admin: React.lazy(() => import('./admin'))
 };
 
@@ -80,6 +82,10 @@ export function titleOf(place: Place, trans: ITranslation): string {
       return trans.__('Schedules');
     case 'submit':
       return trans.__('New job');
+    case 'terminal':
+      return [place.task, place.job.name].filter(Boolean).join(' · ');
+    case 'connect':
+      return trans.__('Connect: %1', [place.task, place.job.name].filter(Boolean).join(' · '));
     default:
       return trans.__('My jobs');
   }

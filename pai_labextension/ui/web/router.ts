@@ -32,9 +32,19 @@ export class Router implements INavigator {
     return this.has(place.page) ? this.prefix + pathOf(place) : null;
   }
 
-  open(place: Place): void {
+  open(place: Place, instead = false): void {
     const address = this.href(place);
-    if (address !== null && address !== location.pathname + location.search) {
+    if (address === null || address === location.pathname + location.search) {
+      return;
+    }
+    const shown = this.place.page;
+    if (place.page !== shown && [place.page, shown].includes('terminal')) {
+      // its page has another policy, which comes with the page
+      location.assign(address);
+    } else if (instead) {
+      history.replaceState(null, '', address);
+      this.changed.emit();
+    } else {
       history.pushState(null, '', address);
       this.changed.emit();
     }

@@ -55,7 +55,7 @@ function Bar(props: { host: IHost; router: Router; facts: IPageFacts; place: Pla
     { page: 'schedules' }
   ];
   const ends: Place[] = facts.administrator ? [{ page: 'admin' }] : [];
-  const here = place.page === 'job' ? 'jobs' : place.page;
+  const here = 'job' in place ? 'jobs' : place.page;
   const way = (to: Place) => ({
     href: router.href(to)!,
     'aria-current': to.page === here ? ('page' as const) : undefined,

@@ -20,6 +20,7 @@ from tests.testbed.scheduler import clean_environ
 from tests.testbed.warm import run_pai_text
 
 CONSOLE = "/services/pai-console/"
+
 AXE = "pai_labextension/ui/node_modules/axe-core/axe.min.js"
 
 
@@ -386,6 +387,68 @@ def test_names_that_are_written_as_html_are_shown_as_text(hub: Hub, browser: Bro
         expect(page.get_by_text("<img src=x onerror=alert(1)>")).to_be_visible()
         page.goto(f"{hub.url}{CONSOLE}jobs/alice/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E")
         expect(page.get_by_role("main")).to_contain_text("There is no job")
+
+
+def test_a_person_works_in_a_terminal_of_a_task_and_finds_it_again(hub: Hub, browser: Browser) -> None:
+    submit(hub, "alice", job("two", "exec sleep 600", taskNumber=2))
+    with opened(browser, hub, "alice", "jobs/alice/two", viewport={"width": 1200, "height": 800}) as page:
+        broken: list[str] = []
+        page.on("console", lambda said: broken.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: broken.append(str(error)))
+        expect(page.get_by_text("Running").first).to_be_visible()
+        page.get_by_role("button", name="Terminal").click()
+        page.get_by_role("dialog").get_by_label("Task").select_option("worker-1")
+        page.get_by_role("dialog").get_by_role("button", name="Open").click()
+        expect(page).to_have_url(re.compile(r"/pai-console/terminal/alice/two\?task=worker-1$"))
+        expect(page).to_have_title("worker-1 · two · PAI")
+        screen = page.locator(".xterm-rows")
+
+        def run(command: str) -> None:
+            page.keyboard.type(command)
+            page.keyboard.press("Enter")
+
+        expect(screen).to_contain_text(re.compile(r"[$#]"))
+        run("echo task-$PAI_TASK_INDEX; kept=yes; stty size")
+        expect(screen).to_contain_text("task-1")
+        # (colours of 24 bits are written as style attributes)
+        run("printf '\\033[38;2;1;90;3mgre''en\\033[0m\\n'")
+        green = screen.get_by_text("green", exact=True)
+        assert green.evaluate("element => getComputedStyle(element).color") == "rgb(1, 90, 3)"
+        wide = int(re.findall(r"\d+ (\d{2,3})", screen.inner_text())[0])
+        page.set_viewport_size({"width": 600, "height": 500})
+        run("clear; echo now-$(stty size | cut -d' ' -f2)-")
+        expect(screen).to_contain_text(re.compile(r"now-\d+-"))
+        assert int(re.findall(r"now-(\d+)-", screen.inner_text())[0]) < 0.6 * wide
+        page.reload()
+        expect(screen).to_contain_text(re.compile(r"now-\d+-"))
+        run("echo kept=$kept.; exit")
+        expect(page.get_by_text("This terminal has ended.")).to_be_visible()
+        expect(screen).to_contain_text("kept=yes.")
+        page.get_by_role("button", name="New terminal").click()
+        expect(page.get_by_text("This terminal has ended.")).not_to_be_visible()
+        run("echo another-$kept-")
+        expect(screen).to_contain_text("another--")
+        assert broken == []
+        # the rest of the console has the strict policy again
+        page.get_by_role("link", name="two").click()
+        expect(page.get_by_role("tab", name="Tasks")).to_be_visible()
+        page.evaluate("document.body.innerHTML = '<p style=\"color: red\">x</p>'")
+        colour = page.evaluate("getComputedStyle(document.querySelector('p')).color")
+        assert colour != "rgb(255, 0, 0)"
+
+
+def test_a_person_finds_out_how_programs_reach_a_task(hub: Hub, browser: Browser) -> None:
+    submit(hub, "alice", job("one", "exec sleep 600", portList=[{"label": "board", "portNumber": 1}]))
+    with opened(browser, hub, "alice", "connect/alice/one") as page:
+        expect(page.get_by_role("heading", name="Connect to worker-0")).to_be_visible()
+        expect(page).to_have_url(re.compile(r"/pai-console/connect/alice/one\?task=worker-0$"))
+        page.get_by_role("button", name="Check the connection").click()
+        expect(page.get_by_text("It works: logged in and ran a command.")).to_be_visible()
+        page.get_by_role("tab", name="My keys").click()
+        expect(page.get_by_text("You have registered no key yet.")).to_be_visible()
+        page.get_by_role("tab", name="Ports").click()
+        link = page.get_by_role("link", name="board").get_attribute("href")
+        assert link == f"{hub.url}{CONSOLE}ports/alice/one/worker-0/board/"
 
 
 def token_of(client: httpx.Client) -> str:

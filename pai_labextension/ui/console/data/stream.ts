@@ -235,19 +235,10 @@ export class LiveStream {
   private silence: ReturnType<typeof setTimeout> | undefined;
 }
 
-/**
- * Carry frames by a WebSocket.
- *
- * @param hello - what the server wants to hear first, by which it knows that the page is its own
- */
-export function overWebSocket(socket: WebSocket, hello: string | null, heard: IHeard): IChannel {
+/** Carry frames by a WebSocket. */
+export function overWebSocket(socket: WebSocket, heard: IHeard): IChannel {
   let isClosed = false;
-  socket.onopen = () => {
-    if (hello !== null) {
-      socket.send(hello);
-    }
-    heard.open();
-  };
+  socket.onopen = () => heard.open();
   socket.onmessage = ({ data }: MessageEvent<string>) => heard.frame(JSON.parse(data));
   socket.onclose = () => {
     if (!isClosed) {
