@@ -224,10 +224,11 @@ async def test_a_closed_terminal_is_found_among_what_runs(page: Page, alice: Cli
     await says(page, "after=still-here.")
 
 
-async def test_a_port_of_a_task_is_one_click_away(page: Page, alice: Client) -> None:
+async def test_a_port_of_a_task_is_one_click_away_on_its_jobs_page(page: Page, alice: Client) -> None:
     await run_job(alice, "serve", WEB)
-    rows = await jobs(page)
-    link = rows.filter(has_text="serve").get_by_role("link", name="web")
+    await jobs(page)
+    await choose_in_menu(page, "serve", "Open")
+    link = page.get_by_role("region", name="State of “serve”").get_by_role("link", name="web")
     async with page.context.expect_page() as coming:
         await link.click()
     tab = await coming.value

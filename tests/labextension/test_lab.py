@@ -100,6 +100,7 @@ def waiting_status(reason: str) -> dict[str, Any]:
         "appExitDiagnostics": "",
         "appExitMessages": {"container": None, "runtime": None, "launcher": None},
         "waitingReason": reason,
+        "neverFits": False,
         "priority": 50,
         "queuePlace": 1,
         "dependencies": [],
@@ -176,7 +177,10 @@ async def test_why_a_job_waits_and_its_menu_are_seen_at_any_width_of_the_page(pa
         await expect(rows.filter(has_text="second in the queue")).to_have_count(1)
         menu = page.get_by_role("button", name="What can be done with “resnet-big”")
         await expect(menu).to_be_in_viewport(ratio=1)
-        for text in (rows.get_by_text("second in the queue"), rows.get_by_text(OWN_SERVER)):
+        # (a row has one line for it: the whole is there where the pointer rests, and on the job's page)
+        reason = rows.get_by_title("second in the queue")
+        await expect(reason.get_by_text("waiting for 4 × P100")).to_be_in_viewport()
+        for text in (reason.get_by_text("Waiting", exact=True), rows.get_by_text(OWN_SERVER)):
             await expect(text).to_be_in_viewport(ratio=1)
             assert await text.evaluate(NOTHING_COVERS), width
         await page.screenshot(path=ARTEFACTS / f"jobs-{width}.png")

@@ -143,9 +143,13 @@ async def test_the_cluster_is_shown_with_who_comes_first_and_when_machines_are_d
         sidebar.locator(".pai-VirtualCluster").filter(has_text=name) for name in ("vision", "default")
     )
     await expect(plain).not_to_contain_text("used less")
-    await expect(fair).to_contain_text(
-        "Who has used less comes first; half counts after 168 hours. "
-        "You have used 0 GPU hours lately: 0 % of all."
+    await fair.locator("summary").click()
+    await expect(fair.get_by_role("listitem")).to_have_text(
+        [
+            "what starts fills machines",
+            "Who has used less comes first; half counts after 168 hours.",
+            "You have used 0 GPU hours lately: 0 % of all.",
+        ]
     )
     assert await serious(page, ".pai-Sidebar") == []
     await page.screenshot(path=ARTEFACTS / "sidebar-cluster-maintenance.png")
