@@ -100,7 +100,12 @@ class PersonHandler(web.RequestHandler):
     def finish_error(self, status: HTTPStatus, message: str, *, again: bool) -> None:  # noqa: ARG002
         """Write a refusal; `again`: asking again may help."""
         self.set_header("Content-Type", "application/json")
-        self.finish({"code": _CODES.get(status, "UnknownError"), "message": message})
+        self.finish(refusal(status, message))
+
+
+def refusal(status: int, message: str) -> dict[str, str]:
+    """Return the body of a refusal, as the API has it."""
+    return {"code": _CODES.get(HTTPStatus(status), "UnknownError"), "message": message}
 
 
 # WebSockets of a service that everybody's cookies reach: from its own page alone, as long as the login lasts.

@@ -122,6 +122,17 @@ def _translated(part: Any, locale: str) -> Any:
 # The answer, for whoever asks.
 
 
+async def editor_info(client: Client, locale: str, *, asks: bool = True) -> JobEditorInfo:
+    """Return what the job editor is made from; unless it `asks` the scheduler, nothing is known of images."""
+    images = await image_help(client) if asks else ImageHelp()
+    return {
+        "jobSchema": schema_in(locale),
+        "templates": await asyncio.to_thread(lambda: list(job_templates(locale))),
+        "images": list(images.used),
+        "imageNeeded": images.needed,
+    }
+
+
 class EditorInfoHandler(PersonHandler):
     """Answers with the schema, the templates, and what is known about images; its base says who asks."""
 
@@ -132,13 +143,6 @@ class EditorInfoHandler(PersonHandler):
         locale = self.locale_asked
         async with Client(self._api_url, self.caller_token, locale=locale) as client:
             # (without a token the client would take that of this process)
-            images = await image_help(client) if self.caller_token else ImageHelp()
-        templates = await asyncio.to_thread(lambda: list(job_templates(locale)))
-        info: JobEditorInfo = {
-            "jobSchema": schema_in(locale),
-            "templates": templates,
-            "images": list(images.used),
-            "imageNeeded": images.needed,
-        }
+            info = await editor_info(client, locale, asks=bool(self.caller_token))
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps(info))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
 import aiohttp
@@ -369,6 +369,53 @@ def _only(names: Iterable[str], headers: Iterable[tuple[str, str]]) -> list[tupl
     return [(name, value) for name, value in headers if name.lower() in wanted]
 
 
+Found = TypeVar("Found", bound=RequestTarget)
+
+
+def unreachable(upstream: Upstream, error: SchedulerUnreachableError) -> RefusedError:
+    """Return what a person is told where nobody answers."""
+    return RefusedError(
+        HTTPStatus.BAD_GATEWAY,
+        msg(
+            "The scheduler at {url} does not answer ({reason}). Running jobs go on; try again later.",
+            url=upstream.url,
+            reason=str(error),
+        ),
+    )
+
+
+def find_target(method: str, path: str, query: str) -> RequestTarget:
+    """Do what `target` does; RefusedError, with a sentence, where it may not pass."""
+    return _found(target, method, path, query, msg("The scheduler's API has no “{path}”.", path=path))
+
+
+def find_storage_target(method: str, path: str, query: str) -> StorageTarget:
+    """Do what `storage_target` does; RefusedError, with a sentence, where it may not pass."""
+    return _found(storage_target, method, path, query, msg("“{path}” is no path of the storage.", path=path))
+
+
+def _found(
+    find: Callable[[str, str, str], Found], method: str, path: str, query: str, unknown: Message
+) -> Found:
+    try:
+        return find(method, path, query)
+    except NoResourceError:
+        raise RefusedError(HTTPStatus.NOT_FOUND, unknown) from None
+    except (MethodError, ParameterError) as error:
+        raise _not_so(method, path, error) from None
+
+
+def _not_so(method: str, path: str, error: MethodError | ParameterError) -> RefusedError:
+    if isinstance(error, ParameterError):
+        message = msg("“{path}” has no parameter “{name}”.", path=path, name=error.name)
+        return RefusedError(HTTPStatus.BAD_REQUEST, message)
+    allowed = str(error)
+    message = msg(
+        "“{path}” does not take {method}, only {allowed}.", path=path, method=method, allowed=allowed
+    )
+    return RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, message, headers={"Allow": allowed})
+
+
 # The scheduler's API and storage for the browser.
 
 
@@ -390,7 +437,7 @@ class Forwarding(StreamingProxy, PersonHandler):
         if method == "OPTIONS" or self._finished:
             return
         await self.check_permission(_ACTIONS.get(method))
-        self._target = self._find_target(method)
+        self._target = self.find(method, self.path_args[0] or "", self.request.query)
         if not self.caller_token:
             raise RefusedError(
                 HTTPStatus.UNAUTHORIZED,
@@ -409,26 +456,15 @@ class Forwarding(StreamingProxy, PersonHandler):
                 method, self._target, self.caller_token, self.request.headers, body
             )
         except SchedulerUnreachableError as error:
-            raise RefusedError(
-                HTTPStatus.BAD_GATEWAY,
-                self.away(str(error)),
-            ) from error
+            raise self.unreachable(error) from error
 
-    def away(self, reason: str) -> Message:
-        """Return a sentence that says that nobody answers."""
-        return msg(
-            "The scheduler at {url} does not answer ({reason}). Running jobs go on; try again later.",
-            url=self._upstream.url,
-            reason=reason,
-        )
+    def unreachable(self, error: SchedulerUnreachableError) -> RefusedError:
+        """Return what a person is told where nobody answers."""
+        return unreachable(self._upstream, error)
 
     def find(self, method: str, path: str, query: str) -> RequestTarget:
-        """Find where a request goes; NoResourceError, MethodError or ParameterError where it may not pass."""
-        return target(method, path, query)
-
-    def unknown(self, path: str) -> Message:
-        """Return a sentence that says that there can be nothing at a path."""
-        return msg("The scheduler's API has no “{path}”.", path=path)
+        """Find where a request goes; RefusedError where it may not pass."""
+        return find_target(method, path, query)
 
     def dress(self, answer: aiohttp.ClientResponse) -> Rewriter | None:
         """Set the headers of an answer that is about to be handed on."""
@@ -438,46 +474,28 @@ class Forwarding(StreamingProxy, PersonHandler):
         self.set_header("X-Content-Type-Options", "nosniff")
         return None
 
-    def _find_target(self, method: str) -> RequestTarget:
-        path = self.path_args[0] or ""
-        try:
-            return self.find(method, path, self.request.query)
-        except NoResourceError:
-            raise RefusedError(HTTPStatus.NOT_FOUND, self.unknown(path)) from None
-        except MethodError as error:
-            allowed = str(error)
-            message = msg(
-                "“{path}” does not take {method}, only {allowed}.", path=path, method=method, allowed=allowed
-            )
-            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, message, headers={"Allow": allowed}) from None
-        except ParameterError as error:
-            message = msg("“{path}” has no parameter “{name}”.", path=path, name=error.name)
-            raise RefusedError(HTTPStatus.BAD_REQUEST, message) from None
-
-
-# What is in a file was written by anybody: it is only ever handed over as a download, so that none of it
-# runs as a page of the server.
-
 
 class SessionsForwarding(Forwarding):
     """Forwards one request to the service that watches over notebook servers."""
 
     def find(self, method: str, path: str, query: str) -> RequestTarget:
-        """Find where a request goes."""
-        return sessions_target(method, path, query)
+        """Find where a request goes; RefusedError where it may not pass."""
+        unknown = msg("The sessions service has no “{path}”.", path=path)
+        return _found(sessions_target, method, path, query, unknown)
 
-    def unknown(self, path: str) -> Message:
-        """Return a sentence that says that there can be nothing at a path."""
-        return msg("The sessions service has no “{path}”.", path=path)
-
-    def away(self, reason: str) -> Message:
-        """Return a sentence that says that nobody answers."""
-        return msg(
+    def unreachable(self, error: SchedulerUnreachableError) -> RefusedError:
+        """Return what a person is told where nobody answers."""
+        message = msg(
             "The sessions service at {url} is not responding ({reason}). Notebook servers keep running; "
             "try again later.",
             url=self._upstream.url,
-            reason=reason,
+            reason=str(error),
         )
+        return RefusedError(HTTPStatus.BAD_GATEWAY, message)
+
+
+# What is in a file was written by anybody: it is only ever handed over as a download, so that none of it
+# runs as a page of the server.
 
 
 class StorageForwarding(Forwarding):
@@ -486,12 +504,8 @@ class StorageForwarding(Forwarding):
     _target: StorageTarget
 
     def find(self, method: str, path: str, query: str) -> RequestTarget:
-        """Find where a request goes."""
-        return storage_target(method, path, query)
-
-    def unknown(self, path: str) -> Message:
-        """Return a sentence that says that there can be nothing at a path."""
-        return msg("“{path}” is no path of the storage.", path=path)
+        """Find where a request goes; RefusedError where it may not pass."""
+        return find_storage_target(method, path, query)
 
     def dress(self, answer: aiohttp.ClientResponse) -> None:
         """Set the headers; those of contents make a download of them, in a page without rights."""

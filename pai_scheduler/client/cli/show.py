@@ -20,6 +20,11 @@ _SHOWN_LINKS = 10
 
 def jobs_table(jobs: Sequence[JobSummary], locale: str) -> str:
     """Lay out a list of jobs; whose they are stands there when they are not all one user's."""
+    return table(*jobs_rows(jobs, locale))
+
+
+def jobs_rows(jobs: Sequence[JobSummary], locale: str) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of a list of jobs."""
     several = len({job["username"] for job in jobs}) > 1
     header = [
         msg("NAME"),
@@ -46,7 +51,7 @@ def jobs_table(jobs: Sequence[JobSummary], locale: str) -> str:
         ]
         for job in jobs
     ]
-    return table(_words(header, locale), rows)
+    return _words(header, locale), rows
 
 
 def show_job(detail: JobDetail, locale: str) -> str:
@@ -103,6 +108,11 @@ def _links(links: Sequence[JobLink], count: int, locale: str) -> str:
 
 def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
     """Lay out the machines: used of total."""
+    return table(*nodes_rows(nodes, locale))
+
+
+def nodes_rows(nodes: Sequence[NodeInfo], locale: str) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of the machines."""
     header = [
         msg("NODE"),
         msg("RACK"),
@@ -126,7 +136,7 @@ def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
         ]
         for node in nodes
     ]
-    return table(_words(header, locale), rows)
+    return _words(header, locale), rows
 
 
 def _node_state(node: NodeInfo, locale: str) -> str:
