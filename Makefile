@@ -42,7 +42,7 @@ BENCH ?=
 bin := .venv/bin
 ui := pai_labextension/ui
 ui_sources := $(wildcard $(ui)/package.json $(ui)/package-lock.json $(ui)/tsconfig.json $(ui)/babel.config.js) \
-	$(shell find $(ui)/console $(ui)/lab $(ui)/web $(ui)/style $(ui)/schema -type f 2>/dev/null)
+	$(shell find $(ui)/console $(ui)/lab $(ui)/web $(ui)/widget $(ui)/style $(ui)/schema -type f 2>/dev/null)
 ui_linted := $(shell find $(ui) -name node_modules -prune -o -name lib -prune -o -type f -print 2>/dev/null)
 ui_built := $(if $(wildcard $(ui)/package.json),build/ui)
 # Node is the one on PATH, or is brought into .venv
@@ -137,7 +137,7 @@ lock: build/lock/bin/uv
 
 # everything that was made, not what runs keep in .run
 clean:
-	rm -rf .venv build pai_labextension/labextension pai_labextension/console/static $(ui)/node_modules $(ui)/lib
+	rm -rf .venv build pai_labextension/labextension pai_labextension/console/static pai_labextension/widgets/static $(ui)/node_modules $(ui)/lib
 
 # ── what the above need; each file is a stamp that says: done ─────────────────────────────────────────────
 

@@ -52,7 +52,7 @@ class FrontEndHook(BuildHookInterface[Any]):
         if not built.is_file():
             return False
         sources = [root / SOURCE / name for name in ("package.json", "package-lock.json", "tsconfig.json")]
-        for folder in ("console", "lab", "web", "style", "schema"):
+        for folder in ("console", "lab", "web", "widget", "style", "schema"):
             sources += (root / SOURCE / folder).rglob("*")
         return all(source.stat().st_mtime <= built.stat().st_mtime for source in sources)
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from pai_scheduler.client import remote as remote
+
     from .extension import PAIExtension as PAIExtension
     from .widgets import ClusterView as ClusterView
     from .widgets import FileExplorer as FileExplorer
@@ -25,6 +27,7 @@ _LAZY = {
     "JobTable": ".widgets",
     "NotSubmittedError": ".widgets",
     "PAIExtension": ".extension",
+    "remote": "pai_scheduler.client",
 }
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "JobTable",
     "NotSubmittedError",
     "PAIExtension",
+    "remote",
 ]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import assert_type
 
 from pai_labextension import ClusterView, JobForm, JobMonitor, JobTable
+from pai_labextension import remote as also_remote
 from pai_scheduler.client import (
     ApiError,
     CallError,
@@ -89,6 +90,13 @@ async def files() -> None:
             assert_type(await submit_with_code(scheduler, client, JOB, Path(), user="alice"), str)
 
 
-def widgets() -> None:
+async def widgets() -> None:
+    form = JobForm(JOB)
+    monitor = await form.submit()
+    assert_type((await monitor.wait()).exit_code, int | None)
+    assert_type(monitor.log("worker", 0, last=1000), str)
+    assert_type(JobTable(["running"], limit=5).jobs, list[JobSummary])
+    assert_type(ClusterView().free, dict[str, int])
+    also_remote(plain)
     for widget in (ClusterView(), JobForm(), JobMonitor("train"), JobTable()):
         widget.layout.width = "100%"

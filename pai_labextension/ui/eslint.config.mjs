@@ -32,13 +32,18 @@ export default defineConfig(
       'prefer-arrow-callback': 'error'
     }
   },
-  { files: ['console/**', 'lab/**', 'web/**'], extends: [reactHooks.configs.flat.recommended] },
+  { files: ['console/**', 'lab/**', 'web/**', 'widget/**'], extends: [reactHooks.configs.flat.recommended] },
   {
-    files: ['web/**'],
+    files: ['web/**', 'widget/**'],
     rules: {
       'no-restricted-imports': [
         'error',
-        { patterns: [{ regex: '^@(jupyter|jupyterlab|lumino)/|/lab/', message: 'There is no JupyterLab here.' }] }
+        {
+          patterns: [
+            { regex: '^@(jupyter|jupyterlab|lumino)/|/lab/', message: 'There is no JupyterLab here.' },
+            { regex: '^\\.\\./(web|widget)/', message: 'A mount takes nothing from another.' }
+          ]
+        }
       ]
     }
   },

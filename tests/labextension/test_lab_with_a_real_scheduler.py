@@ -1,4 +1,4 @@
-"""The queue and a job's monitor in a real JupyterLab, with a real scheduler on the process engine."""
+"""The queue in a real JupyterLab, with a real scheduler on the process engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from playwright.async_api import Page, expect
 
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS, StartLab, job_rows
-from tests.testbed import cells
 from tests.testbed.lab import SharedLab
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
@@ -56,17 +55,6 @@ async def queue(scheduler: RunningScheduler) -> AsyncIterator[Client]:
 
 async def names(client: Client) -> list[str | None]:
     return [entry["name"] for entry in (await client.queue("default"))["default"]]
-
-
-async def watch_in_a_notebook(page: Page, job: str) -> None:
-    """Show a job's monitor in a notebook of its own."""
-    await page.locator(".lm-TabBar-tab", has_text=re.compile("Launcher|启动页")).click()
-    await page.locator(
-        ".jp-LauncherCard[data-category='Notebook'], .jp-LauncherCard[data-category='笔记本']"
-    ).first.click()
-    await cells.run(
-        cells.a_cell(page), f'from pai_labextension import JobMonitor; JobMonitor("{job}", "alice")'
-    )
 
 
 async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
@@ -115,33 +103,14 @@ async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
     await expect(machine.get_by_role("meter", name="Disk (GB)")).to_be_visible()
     await expect(machine).to_contain_text("Disk that jobs may still reserve: ")
 
-    await watch_in_a_notebook(page, "holder")
-    output = page.locator(".jp-OutputArea-output .pai-widget")
-    memory = output.get_by_role("img", name="Memory:")
-    await expect(memory).to_be_visible()
-    await expect(output.get_by_role("img", name="CPU")).to_be_visible()
-    # a line, and not only a dot, comes with the second measurement
-    await expect(memory.locator("polyline")).to_have_count(1)
-    await expect(output).to_contain_text("Priority: 50")
-    # the kernel wrote it as its own clock shows it
-    submitted = output.get_by_text("Submitted:").locator("time")
-    await expect(submitted).to_have_attribute("title", re.compile("Japan"))
-    await expect(submitted).to_have_text(re.compile("[AP]M$"))
-    await memory.scroll_into_view_if_needed()
-
 
 # (test_lab.py starts JupyterLab in Chinese each time; that no sentence is missing is shown without a browser)
 @pytest.mark.long
 @pytest.mark.parametrize("locale", ["zh_CN"])
 @pytest.mark.usefixtures("queue")
-async def test_queue_and_monitor_speak_chinese(page: Page) -> None:
+async def test_the_queue_speaks_chinese(page: Page) -> None:
     await page.get_by_role("button", name="PAI：1 个运行中 · 3 个等待中").click()
     await page.get_by_role("button", name="队列", exact=True).click()
     rows = page.get_by_role("region", name="队列").locator("tbody").get_by_role("row")
     await expect(rows.nth(1)).to_contain_text("其他用户的作业")
     await page.screenshot(path=ARTEFACTS / "queue-zh_CN.png")
-    await watch_in_a_notebook(page, "holder")
-    output = page.locator(".jp-OutputArea-output .pai-widget")
-    await expect(output.get_by_role("img", name="内存：")).to_be_visible()
-    await expect(output).to_contain_text("优先级：50")
-    await output.get_by_role("img", name="内存：").scroll_into_view_if_needed()

@@ -33,7 +33,7 @@ export interface IQuestion {
 export interface ITransport {
   /** Ask; the answer may be a refusal. Rejects with `ApiError` (status 0) where nobody answers. */
   request(question: IQuestion): Promise<Response>;
-  /** Return the address that a browser may open, or load, by itself. */
+  /** Return the address that a browser may open, or load, by itself; empty: there is none. */
   href(path: readonly string[], query?: Query): string;
   /** Return a link that the server has told, absolute or below its own address, as the browser opens it. */
   resolve(link: string): string;
@@ -137,4 +137,42 @@ export function addressOf(path: readonly string[], query: Query = {}): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined);
   const text = given.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`);
   return path.map(encodeURIComponent).join('/') + (text.length > 0 ? `?${text.join('&')}` : '');
+}
+
+/** Return the address of a place, below that of the console. */
+export function pathOf(place: Place): string {
+  switch (place.page) {
+    case 'job':
+      return addressOf(['jobs', place.job.username, place.job.name], { tab: place.tab });
+    case 'terminal':
+    case 'connect':
+      return addressOf([place.page, place.job.username, place.job.name], { task: place.task });
+    case 'submit':
+      return addressOf(['submit'], { from: place.from && `${place.from.username}/${place.from.name}` });
+    case 'admin':
+      return addressOf(['admin'], { show: place.show });
+    case 'storage':
+      return addressOf(['storage'], { path: place.path || undefined });
+    default:
+      return place.page;
+  }
+}
+
+/** Sentences by their English, each with its forms; as JupyterLab's catalogs are. */
+export type Catalog = Readonly<Record<string, readonly string[]>>;
+
+/** Translate by a catalog; English where it has nothing. */
+export function translation(catalog: Catalog): ITranslation {
+  const filled = (text: string, values: readonly unknown[]) =>
+    text.replace(/%(\d+)/g, (written, number: string) => {
+      const value = values[Number(number) - 1];
+      return typeof value === 'string' || typeof value === 'number' ? String(value) : written;
+    });
+  return {
+    __: (text, ...values) => filled(catalog[text]?.[0] ?? text, values),
+    _n: (one, many, count, ...values) => {
+      const forms = catalog[one] ?? [one, many];
+      return filled((count === 1 ? forms[0] : (forms[1] ?? forms[0])) ?? one, [count, ...values]);
+    }
+  };
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 const root = join(import.meta.dirname, '..');
 
 /** The folders of the source: what is mounted, and the places where it is. */
-const FOLDERS = ['console', 'lab', 'web'];
+const FOLDERS = ['console', 'lab', 'web', 'widget'];
 
 /** The text of each file, by its path. */
 export const FILES: ReadonlyMap<string, string> = new Map(

@@ -108,22 +108,3 @@ export function webHost(transport: WebTransport, trans: ITranslation, facts: IPa
     root: document.body
   };
 }
-
-/** Sentences by their English, each with its forms; as JupyterLab's catalogs are. */
-export type Catalog = Readonly<Record<string, readonly string[]>>;
-
-/** Translate by a catalog; English where it has nothing. */
-export function translation(catalog: Catalog): ITranslation {
-  const filled = (text: string, values: readonly unknown[]) =>
-    text.replace(/%(\d+)/g, (written, number: string) => {
-      const value = values[Number(number) - 1];
-      return typeof value === 'string' || typeof value === 'number' ? String(value) : written;
-    });
-  return {
-    __: (text, ...values) => filled(catalog[text]?.[0] ?? text, values),
-    _n: (one, many, count, ...values) => {
-      const forms = catalog[one] ?? [one, many];
-      return filled((count === 1 ? forms[0] : (forms[1] ?? forms[0])) ?? one, [count, ...values]);
-    }
-  };
-}

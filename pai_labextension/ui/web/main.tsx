@@ -3,7 +3,8 @@
 import * as React from 'react';
 import { createRoot } from 'react-dom/client';
 
-import { Catalog, IPageFacts, translation, webHost, WebTransport } from './host';
+import { Catalog, translation } from '../console/host';
+import { IPageFacts, webHost, WebTransport } from './host';
 import { pages } from './pages';
 import { Router } from './router';
 import { Shell } from './shell';

@@ -1,7 +1,7 @@
 // Addresses of the console's pages: which place an address is, and going from one to another.
 
 import { Signal } from '../console/data/store';
-import { addressOf, INavigator, Place } from '../console/host';
+import { INavigator, pathOf, Place } from '../console/host';
 
 /** Knows where the person is, and leads elsewhere. */
 export class Router implements INavigator {
@@ -90,25 +90,6 @@ export function placeOf(address: string): Place | null {
       const plain = PLAIN.find(one => one === page);
       return plain ? { page: plain } : null;
     }
-  }
-}
-
-/** Return the address of a place below the prefix. */
-export function pathOf(place: Place): string {
-  switch (place.page) {
-    case 'job':
-      return addressOf(['jobs', place.job.username, place.job.name], { tab: place.tab });
-    case 'terminal':
-    case 'connect':
-      return addressOf([place.page, place.job.username, place.job.name], { task: place.task });
-    case 'submit':
-      return addressOf(['submit'], { from: place.from && `${place.from.username}/${place.from.name}` });
-    case 'admin':
-      return addressOf(['admin'], { show: place.show });
-    case 'storage':
-      return addressOf(['storage'], { path: place.path || undefined });
-    default:
-      return place.page;
   }
 }
 

@@ -8,11 +8,10 @@ import { JobEditorModel } from '../console/editor/model';
 import { openEditor, OwnEditor } from '../console/editor/own';
 import { JobEditor } from '../console/editor/page';
 import { isObject } from '../console/editor/text';
-import { IHost, Place, useHost } from '../console/host';
+import { IHost, pathOf, Place, useHost } from '../console/host';
 import { hand } from '../console/kit/copy';
 import { PageError } from '../console/kit/status';
 import type { IPageProps } from './pages';
-import { pathOf } from './router';
 
 import 'style/editor.css';
 

@@ -249,10 +249,14 @@ export interface IJobsModel extends IDisposable {
 }
 
 export class JobsModel implements IJobsModel {
-  /** @param ownServer - the name of the job that this notebook server is; empty where it is none */
+  /**
+   * @param ownServer - the name of the job that this notebook server is; empty where it is none
+   * @param user - whose jobs; empty: everybody's; absent: the person's own
+   */
   constructor(
     private readonly api: Client,
-    private readonly ownServer = ''
+    private readonly ownServer = '',
+    private user?: string
   ) {
     this.poll = new Poll(() => this.ask(), {
       interval: INTERVAL,
@@ -349,7 +353,8 @@ export class JobsModel implements IJobsModel {
 
   /** Return what may change them: what happens to them, and while some wait all that others do. */
   private followed() {
-    if (this.user === undefined) {
+    // (what happens to everybody's jobs is not told)
+    if (!this.user) {
       return [];
     }
     const pages = this.own?.pages ?? 1;
@@ -440,7 +445,6 @@ export class JobsModel implements IJobsModel {
   private readonly poll: Poll;
   private _jobs: readonly IJob[] | null = null;
   private _error = '';
-  private user: string | undefined;
   private own: OwnJobs | undefined;
   private readonly stoppedHere = new Set<string>();
   private readonly waits = new Map<string, IWait>();

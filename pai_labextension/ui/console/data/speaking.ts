@@ -14,7 +14,7 @@ const POLLED = 'api/v1/';
 const CHECKED = 'api/v1/validate';
 const FORBIDDEN = 403;
 /** Answers without a body, by the Fetch standard. */
-const NO_BODY: readonly number[] = [101, 103, 204, 205, 304];
+export const NO_BODY: readonly number[] = [101, 103, 204, 205, 304];
 
 /** What is said of a server, by its name for people. */
 export interface IWords {

@@ -2,6 +2,7 @@
 
 import * as React from 'react';
 
+import { IJobName } from '../data/client';
 import { messageOf } from '../data/errors';
 import { IKnownJob, JobModel, resultsPath } from '../data/job';
 import { IJobsModel } from '../data/jobs';
@@ -50,6 +51,23 @@ export function JobPage(props: IJobPageProps): React.ReactElement {
       <Content {...props} />
     </div>
   );
+}
+
+/** The page of a job with models of its own; for another job it has to be another element, by its key. */
+export function OpenJob(props: Omit<IJobPageProps, 'model' | 'log'> & { job: IJobName }): React.ReactElement {
+  const { client } = useHost();
+  const [{ model, log }] = React.useState(() => {
+    const model = new JobModel(client, props.job);
+    return { model, log: new LogModel(model) };
+  });
+  React.useEffect(
+    () => () => {
+      log.dispose();
+      model.dispose();
+    },
+    [model, log]
+  );
+  return <JobPage {...props} model={model} log={log} />;
 }
 
 function Content(props: IJobPageProps): React.ReactElement {

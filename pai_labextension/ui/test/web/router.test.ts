@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { Place } from '../../console/host';
-import { pathOf, placeOf } from '../../web/router';
+import { pathOf, Place } from '../../console/host';
+import { placeOf } from '../../web/router';
 
 const job = { username: 'alice', name: 'two workers/你好?' };
 const PLACES: Place[] = [

@@ -72,9 +72,13 @@ function Download({ model }: { model: LogModel }): React.ReactElement | null {
   if (!task || other) {
     return null;
   }
+  const url = job.client.logUrl(job.name, task, stream);
+  if (url === '') {
+    return null;
+  }
   const name = `${job.name.name}-${task.role}-${task.index}-${task.attempt + 1}.${stream}.log`;
   return (
-    <a className="pai-PortLink" href={job.client.logUrl(job.name, task, stream)} download={name}>
+    <a className="pai-PortLink" href={url} download={name}>
       {trans.__('Download the whole log')}
     </a>
   );
