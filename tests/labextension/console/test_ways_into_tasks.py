@@ -81,20 +81,26 @@ async def connected(
 async def shell(client: httpx.Client, user: str, name: str) -> AsyncIterator[WebSocketClientConnection]:
     socket = await connected(client, user, name)
     await socket.write_message(token_of(client))
+    # a shell that begins throws away what was typed before
+    await heard(socket, "# ", "$ ")
     yield socket
     socket.close()
 
 
+async def heard(socket: WebSocketClientConnection, *ends: str) -> str:
+    text = ""
+    async with asyncio.timeout(60):
+        while not any(end in text for end in ends):
+            message = await socket.read_message()
+            assert message is not None, f"closed after {text!r}"
+            kind, content = json.loads(message)
+            text += content if kind == "stdout" else ""
+    return text
+
+
 async def said(socket: WebSocketClientConnection, command: str, until: str) -> str:
     await socket.write_message(json.dumps(["stdin", f"{command}\r"]))
-    heard = ""
-    async with asyncio.timeout(60):
-        while until not in heard:
-            message = await socket.read_message()
-            assert message is not None, f"closed after {heard!r}"
-            kind, content = json.loads(message)
-            heard += content if kind == "stdout" else ""
-    return heard
+    return await heard(socket, until)
 
 
 async def closed(socket: WebSocketClientConnection) -> int | None:
@@ -114,8 +120,8 @@ async def test_two_people_in_one_process_are_each_in_their_own_task(people):
         }
         for turn in range(3):
             for user, socket in shells.items():
-                heard = await said(socket, f"echo {turn}:$PAI_USER_NAME:", f"{turn}:{user}:")
-                assert ("alice" in heard) == (user == "alice")
+                text = await said(socket, f"echo {turn}:$PAI_USER_NAME:", f"{turn}:{user}:")
+                assert ("alice" in text) == (user == "alice")
         for user, client in people.items():
             assert listed(client, user) == ["1"]
             checked = ask(client, "POST", f"connect/{user}/same/worker-0/check", json={}).json()
