@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import httpx
@@ -33,7 +34,7 @@ def people(hub: Hub) -> Any:
         clients = {user: stack.enter_context(hub.browser(user)) for user in ("alice", "bob")}
         for user, client in clients.items():
             assert client.get(CONSOLE).status_code == 200
-            wait_for(lambda user=user: running(hub, user), "the job to run")
+            wait_for(partial(running, hub, user), "the job to run")
         yield clients
 
 

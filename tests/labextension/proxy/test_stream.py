@@ -13,7 +13,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.web import RequestHandler
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from pai_labextension.callers import Caller
+from pai_labextension.callers import Requester
 from pai_labextension.proxy import stream
 from pai_labextension.proxy.forwarding import Upstream
 from pai_labextension.proxy.stream import JoinedStreams, PageSubscriptions, Subject, Subscriber, _Lines
@@ -31,7 +31,7 @@ LOG = {
 }
 LOG_PATH = "user/alice/jobs/train/taskRoles/worker/tasks/0/logs/all"
 STAMP = "2026-01-02T03:04:05.678Z "
-ALICE = Subscriber(Caller("alice", "token-of-alice"), "en")
+ALICE = Subscriber(Requester("alice", "token-of-alice"), "en")
 
 
 class Tape:
@@ -178,10 +178,10 @@ async def test_equal_subjects_of_one_caller_are_one_stream_and_end_with_the_last
 async def test_two_people_are_never_joined_nor_two_logins_of_one(streams, events):
     followers = [
         ALICE,
-        Subscriber(Caller("alice", "another-token"), "en"),
-        Subscriber(Caller("bob", "token-of-bob"), "en"),
+        Subscriber(Requester("alice", "another-token"), "en"),
+        Subscriber(Requester("bob", "token-of-bob"), "en"),
         # a token says who somebody is; the name is not relied on
-        Subscriber(Caller("bob", "token-of-alice"), "en"),
+        Subscriber(Requester("bob", "token-of-alice"), "en"),
     ]
     tabs = [Tab(streams.follow(follower, Subject.read(EVENTS), None)) for follower in followers]
     for tab in tabs:
