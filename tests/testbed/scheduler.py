@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -211,9 +212,11 @@ StartScheduler = Callable[..., RunningScheduler]
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it."""
+    """Remove a file, or a folder with all that is in it, what the scheduler is just removing itself as well."""
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        while path.exists():
+            with suppress(FileNotFoundError):
+                shutil.rmtree(path)
     else:
         path.unlink()
 

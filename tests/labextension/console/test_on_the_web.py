@@ -426,6 +426,8 @@ def test_a_person_works_in_a_terminal_of_a_task_and_finds_it_again(hub: Hub, bro
         expect(screen).to_contain_text("kept=yes.")
         page.get_by_role("button", name="New terminal").click()
         expect(page.get_by_text("This terminal has ended.")).not_to_be_visible()
+        # (a shell that begins throws away what was typed before)
+        expect(screen).to_contain_text(re.compile(r"[$#]"))
         run("echo another-$kept-")
         expect(screen).to_contain_text("another--")
         assert broken == []
