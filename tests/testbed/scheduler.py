@@ -212,7 +212,7 @@ StartScheduler = Callable[..., RunningScheduler]
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it, what the scheduler is just removing itself as well."""
+    """Remove a file, or a folder with all in it, also what the scheduler is just removing itself."""
     if path.is_dir() and not path.is_symlink():
         while path.exists():
             with suppress(FileNotFoundError):
