@@ -249,11 +249,13 @@ c.PAISpawner.args = ["--LabApp.extension_manager=readonly"]
 if engine != "process" or os.geteuid() == 0:
     # Jupyter refuses to run as root unless told to: in a container, or when the Hub itself runs as root.
     c.PAISpawner.args += ["--allow-root"]
+# Widgets in notebooks lead there with what only the console has: terminals, Connect.
+c.PAISpawner.environment = {"PAI_CONSOLE_URL": console_url}
 if engine == "process":
     # The image's name is shown only: every server runs in this Python environment.
     c.PAISpawner.images = {"This machine's Python": "local/python"}
     c.PAISpawner.cmd = [str(programs / "pai-singleuser")]
-    c.PAISpawner.environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    c.PAISpawner.environment |= {"PATH": f"{programs}:{os.environ['PATH']}"}
     # Everybody has a folder that stays, with the tutorials in it.
     c.PAISpawner.homes = str(folder / "home")
     c.PAISpawner.tutorials = str(repository / "notebooks")

@@ -19,13 +19,10 @@ c.JupyterHub.subdomain_host = f"{hub.scheme}://{hub.netloc}"
 # Services have host names of their own as well.
 console = f"{hub.scheme}://pai-console--service.{hub.netloc}/services/pai-console/"
 c.JupyterHub.template_vars["console_page"] = console
+c.PAISpawner.environment["PAI_CONSOLE_URL"] = console
 for service in c.JupyterHub.services:
-    if service["name"] == "pai-sessions":
+    if service["name"] in ("pai", "pai-sessions"):
         service["command"] += ["--console-url", console]
-
-for service in c.JupyterHub.services:
-    if service["name"] == "pai":
-        service["command"] += ["--console-url", c.JupyterHub.template_vars["console_page"]]
 
 # Programs go on using the usual addresses, by which the proxy then has to find the services too: clients that
 # of the Hub, servers and tasks 127.0.0.1, that of Docker's bridge, or the name that jobs know the storage by.

@@ -87,6 +87,6 @@ export function titleOf(place: Place, trans: ITranslation): string {
     case 'connect':
       return trans.__('Connect: %1', [place.task, place.job.name].filter(Boolean).join(' · '));
     default:
-      return trans.__('My jobs');
+      return trans.__('Jobs');
   }
 }

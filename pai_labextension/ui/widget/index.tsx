@@ -348,6 +348,7 @@ function FormPart({ widget }: { widget: IWidget }): React.ReactElement {
           {...editor}
           save={null}
           submitWithCode={options.hasCode ? withCode : null}
+          onlyWithCode={options.hasCode === true}
           onSubmitted={() => undefined}
         />
       </div>

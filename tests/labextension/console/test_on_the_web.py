@@ -90,7 +90,7 @@ def test_a_person_watches_and_stops_jobs_without_a_notebook_server(hub: Hub, bro
         broken: list[str] = []
         page.on("console", lambda said: broken.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: broken.append(str(error)))
-        expect(page).to_have_title("My jobs · PAI")
+        expect(page).to_have_title("Jobs · PAI")
         expect(page.get_by_role("row", name=re.compile("too-large"))).to_contain_text(
             "the largest node has 4"
         )
@@ -100,7 +100,7 @@ def test_a_person_watches_and_stops_jobs_without_a_notebook_server(hub: Hub, bro
         expect(page.get_by_text("node-a", exact=True)).to_be_visible()
         page.go_back()
         expect(page).to_have_url(re.compile(r"/pai-console/queue$"))
-        page.get_by_role("link", name="My jobs").click()
+        page.get_by_role("link", name="Jobs", exact=True).click()
         page.get_by_text("two-workers", exact=True).click()
         expect(page.get_by_text("begun", exact=True)).to_be_visible()
         page.get_by_role("button", name="Copy link").click()
@@ -269,7 +269,7 @@ def test_the_job_editor_knows_the_images_of_whoever_asks(hub: Hub) -> None:
     assert httpx.get(hub.url + CONSOLE + "job-editor", trust_env=False).status_code == 403
 
 
-@pytest.mark.parametrize(("locale", "title"), [("en-GB", "My jobs"), ("zh-CN", "我的作业")])
+@pytest.mark.parametrize(("locale", "title"), [("en-GB", "Jobs"), ("zh-CN", "作业")])
 def test_no_page_has_a_serious_fault_for_whoever_cannot_see_or_point(
     hub: Hub, browser: Browser, locale: str, title: str
 ) -> None:

@@ -38,13 +38,15 @@ interface IJobEditorProps {
   save: (() => void) | null;
   /** Submit with the code of a folder that is asked for (`null`: it was given up); `null`: there are no folders. */
   submitWithCode: ((job: Record<string, unknown>) => Promise<IJobName | null>) | null;
+  /** Whether every job of this editor is submitted in that way. */
+  onlyWithCode?: boolean;
   onSubmitted: () => void;
   /** Begin anew, where what is typed is kept until then. */
   discard?: () => void;
 }
 
 export function JobEditor(props: IJobEditorProps): React.ReactElement {
-  const { model, code, save, submitWithCode, onSubmitted, discard } = props;
+  const { model, code, save, submitWithCode, onlyWithCode = false, onSubmitted, discard } = props;
   const host = useHost();
   const id = React.useId();
   const root = React.useRef<HTMLDivElement>(null);
@@ -91,6 +93,7 @@ export function JobEditor(props: IJobEditorProps): React.ReactElement {
       <SubmitBar
         model={model}
         submit={() => void submit(model, submitted)}
+        onlyWithCode={onlyWithCode}
         submitWithCode={submitWithCode && (() => void submitCode(model, host, submitWithCode, submitted))}
       />
     </div>

@@ -98,22 +98,27 @@ interface IBarProps {
   submit: () => void;
   /** Choose a folder, and submit with its code; `null`: there are none. */
   submitWithCode: (() => void) | null;
+  /** Whether code goes along with every job of this editor: it is submitted in that way alone. */
+  onlyWithCode: boolean;
 }
 
 /** What is asked for, how it stands with the job, and the buttons that submit it. */
-export function SubmitBar({ model, submit, submitWithCode }: IBarProps): React.ReactElement {
+export function SubmitBar({ model, submit, submitWithCode, onlyWithCode }: IBarProps): React.ReactElement {
   const { trans } = useHost();
   const disabled = model.isSubmitting || model.submitted !== null || model.obstacle !== null;
   return (
     <section className="pai-SubmitBar" aria-label={trans.__('Submit')}>
       <Amounts model={model} />
       <div className="pai-SubmitBar-line">
-        <TextButton accept disabled={disabled} onClick={submit}>
-          {trans.__('Submit job')}
-        </TextButton>
+        {!onlyWithCode && (
+          <TextButton accept disabled={disabled} onClick={submit}>
+            {trans.__('Submit job')}
+          </TextButton>
+        )}
         {submitWithCode && (
           <TextButton
-            title={trans.__('Choose a folder of this notebook server whose code goes along')}
+            accept={onlyWithCode}
+            title={onlyWithCode ? undefined : trans.__('Choose a folder of this notebook server whose code goes along')}
             disabled={disabled}
             onClick={submitWithCode}
           >
