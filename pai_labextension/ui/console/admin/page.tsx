@@ -14,7 +14,7 @@ import { IHost, ITranslation, Place, useHost } from '../host';
 import { TextButton } from '../kit/button';
 import { confirm } from '../kit/dialog';
 import { IEntry } from '../kit/menu';
-import { Bar, PageError, State } from '../kit/status';
+import { Bar, Figures, PageError, State } from '../kit/status';
 import { IColumn, Table } from '../kit/table';
 import { durationWords, LocalTime } from '../kit/time';
 import { askMaintenance, askShares, askText, sayRefused } from './ask';
@@ -106,14 +106,7 @@ function Overview({ model }: IPartProps): React.ReactElement {
   const nothing = down.length + stuck.length + ending.length + idle.length === 0;
   return (
     <>
-      <dl className="pai-Admin-figures">
-        {figures.map(([title, value]) => (
-          <div key={title}>
-            <dt>{title}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Figures large figures={figures} />
       {nothing && <p role="status">{trans.__('Nothing needs your attention.')}</p>}
       {down.length > 0 && (
         <section>

@@ -43,7 +43,7 @@ export function ClusterPage({ cluster }: { cluster: ClusterModel }): React.React
   return (
     <div className="pai-Scrolled" tabIndex={0} role="region" aria-label={trans.__('Cluster')}>
       <PageError text={machines.error || virtualClusters.error} />
-      <Figures figures={figuresOf(nodes, virtualClusters.answer ?? [], trans)} />
+      <Figures large figures={figuresOf(nodes, virtualClusters.answer ?? [], trans)} />
       <PlannedMaintenance nodes={nodes} />
       {types.map(({ type, used, total }) => (
         <Bar key={type} label={type} text={trans.__('%1 of %2 used', used, total)} used={used} total={total} />

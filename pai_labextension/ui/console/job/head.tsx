@@ -109,7 +109,7 @@ function Causes({ known, user }: { known: IKnownJob; user: string }): React.Reac
   return (
     <>
       {(status.waitingReason || status.startsWithin !== null) && (
-        <p className="pai-Job-reason" role="status">
+        <p className="pai-Job-reason" role="status" data-never={status.neverFits}>
           {status.waitingReason} {startsIn(status.startsWithin, trans)}
         </p>
       )}

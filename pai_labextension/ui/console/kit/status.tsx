@@ -50,9 +50,14 @@ export function State({ shape, children }: { shape: Shape; children: React.React
 }
 
 /** What one wants to know first, each below what it is of. */
-export function Figures({ figures }: { figures: readonly (readonly [string, React.ReactNode])[] }): React.ReactElement {
+export function Figures(props: {
+  figures: readonly (readonly [string, React.ReactNode])[];
+  /** Whether the page is about them. */
+  large?: boolean;
+}): React.ReactElement {
+  const { figures, large = false } = props;
   return (
-    <dl className="pai-Figures">
+    <dl className="pai-Figures" data-large={large}>
       {figures.map(([label, value]) => (
         <div key={label}>
           <dt>{label}</dt> <dd>{value}</dd>
