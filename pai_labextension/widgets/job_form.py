@@ -250,7 +250,7 @@ def unique_name(name: Any) -> str:
 def empty_job() -> dict[str, Any]:
     """Return the job that an empty form begins with."""
     role = {
-        "name": "task_1",
+        "name": "main",
         "taskNumber": 1,
         "cpuNumber": 1,
         "memoryMB": 1024,
