@@ -145,8 +145,8 @@ async def test_tasks_reach_each_other_at_once_and_find_the_environment_of_the_ot
     # the first command of each, whichever is there first; who is asked later is still there. (That the other
     # may leave is said in a connection of its own, as the other ends at once and takes that one along.)
     meet = (
-        "ssh worker-{0} '{1}' && { ssh worker-{0} touch /tmp/asked 2>/dev/null; "
-        "until [ -e /tmp/asked ]; do sleep 0.1; done; }"
+        "ssh worker-{0} '{1}' || exit 1; ssh worker-{0} touch /tmp/asked 2>/dev/null; "
+        "until [ -e /tmp/asked ]; do sleep 0.1; done"
     )
     config = job(
         "meet", debian_image, meet.format(1, ask), meet.format(0, ask), jobEnvs={"GREETING": "it is 你好"}
@@ -162,7 +162,7 @@ async def test_mpirun_starts_its_processes_in_all_tasks(alice: Client, training:
     run = (
         "! [ -e /usr/bin/ssh ] || exit 9\n"
         "mpirun --allow-run-as-root --oversubscribe -H worker-0:2,worker-1:2 -x PAI_JOB_NAME "
-        "python3 /pai/allreduce.py | sort; code=$?\nssh worker-1 touch /tmp/done; exit $code"
+        "python3 /pai/allreduce.py | sort; code=$?\nssh worker-1 touch /tmp/done 2>/dev/null; exit $code"
     )
     write = f"cat > /pai/allreduce.py <<'END'\n{ALLREDUCE}\nEND"
     # (mpirun comes when the other task has its program too)
@@ -187,7 +187,7 @@ async def test_pytorch_trains_in_two_tasks_that_one_of_them_starts_by_ssh(
     first = (
         f"{write}\nuntil ssh worker-1 test -e /pai/train.py; do sleep 0.1; done\n"
         f"ssh worker-1 '{start.format(rank=1)}' > other &\n{start.format(rank=0)} && wait $! && cat other\n"
-        "code=$?; ssh worker-1 touch /tmp/done; exit $code"
+        "code=$?; ssh worker-1 touch /tmp/done 2>/dev/null; exit $code"
     )
     second = f"{write}\nuntil [ -e /tmp/done ]; do sleep 0.1; done"
     config = job("ddp", training, first, second)

@@ -130,11 +130,14 @@ def test_a_notebook_on_another_machine_is_used_like_one_here(
     page.goto(f"{hub.url}/user/alice/lab")
     page.get_by_role("button", name="PAI: 1 running").click()
     page.get_by_role("button", name="Cluster").click()
-    expect(page.get_by_text("Machines that take jobs: 2 of 3 · GPUs free: 5 of 10")).to_be_visible()
-    here, away, busy = (page.get_by_role("listitem").filter(has_text=f"node-{letter}") for letter in "abc")
+    for figure in ("GPUs used 1 of 10", "GPUs free 5", "Machines that take jobs 2 of 3"):
+        expect(page.locator(".pai-Figures > div", has_text=figure)).to_be_visible()
+    machines = page.get_by_role("region", name="Machines").get_by_role("group")
+    here, away, busy = (machines.filter(has_text=f"node-{letter}") for letter in "abc")
     expect(here).to_contain_text("ready")
+    busy.locator("summary").click()
     expect(away).to_contain_text("paused: nothing new starts there")
-    expect(busy).to_contain_text(re.compile("T4 \\(simulated\\)\\s*1 of 2 free"))
+    expect(busy).to_contain_text(re.compile("T4 \\(simulated\\)\\s*1 of 2 used"))
     expect(busy).to_contain_text("GPUs held by: alice~web")
     page.screenshot(path=PICTURES / "machines.png")
 

@@ -62,17 +62,23 @@ export function ClusterPage({ cluster }: { cluster: ClusterModel }): React.React
   );
 }
 
+/** What of the cluster is used and waits; free is what is free where something new may start. */
 function figuresOf(
   nodes: readonly INode[],
   clusters: readonly IVirtualCluster[],
   trans: ITranslation
 ): [string, React.ReactNode][] {
-  const used = ({ free, total }: IShare) => trans.__('%1 of %2', total - free, total);
+  const used = gpuTypes(nodes).reduce((count, type) => count + type.used, 0);
   const gpus = sum(nodes, gpusOf);
+  const cpus = (of: 'used' | 'total') => nodes.reduce((count, node) => count + node[of].cpus, 0);
   const waiting = clusters.reduce((count, cluster) => count + cluster.waiting, 0);
+  const ofGpus: [string, React.ReactNode][] = [
+    [trans.__('GPUs used'), trans.__('%1 of %2', used, gpus.total)],
+    [trans.__('GPUs free'), gpus.free]
+  ];
   return [
-    ...(gpus.total > 0 ? ([[trans.__('GPUs used'), used(gpus)]] as [string, string][]) : []),
-    [trans.__('CPUs used'), used(sum(nodes, node => [share(node, 'cpus')]))],
+    ...(gpus.total > 0 ? ofGpus : []),
+    [trans.__('CPUs used'), trans.__('%1 of %2', cpus('used'), cpus('total'))],
     [trans.__('Waiting jobs'), waiting],
     [trans.__('Machines that take jobs'), trans.__('%1 of %2', nodes.filter(takesJobs).length, nodes.length)]
   ];
@@ -182,21 +188,19 @@ function MachineTile({ node }: { node: INode }): React.ReactElement {
   const disk = diskOf(node);
   const gpus = gpusOf(node);
   const storage = share(node, 'storageGB');
+  const squares = gpus.flatMap(each => each.holders);
+  const held = squares.filter(holder => holder.held !== 'no');
   return (
     <details className="pai-Machine" data-state={shownState(node)}>
       <summary>
         <State shape={machineShape(node)}>{node.name}</State>
         <span className="pai-Machine-squares" aria-hidden="true">
-          {gpus
-            .flatMap(each => each.holders)
-            .map((holder, number) => (
-              <span key={number} className="pai-Machine-square" data-held={holder.held} title={title(holder, trans)} />
-            ))}
+          {squares.map((holder, number) => (
+            <span key={number} className="pai-Machine-square" data-held={holder.held} title={title(holder, trans)} />
+          ))}
         </span>
         {gpus.length > 0 && (
-          <span className="pai-mod-unseen">
-            {trans.__('%1 of %2 GPUs', sum([node], gpusOf).total - sum([node], gpusOf).free, sum([node], gpusOf).total)}
-          </span>
+          <span className="pai-mod-unseen">{trans.__('%1 of %2 GPUs', held.length, squares.length)}</span>
         )}
       </summary>
       <span>{machineLabel(node, trans, language)}</span>
