@@ -93,7 +93,7 @@ def test_a_user_works_on_a_host_name_of_their_own(
         page.wait_for_url("**/hub/home")
         page.get_by_role("link", name="Admin").click()
         page.wait_for_url(f"https://pai-console--service.hub.test:{web.port}/services/pai-console/admin")
-        page.get_by_role("link", name="Jobs", exact=True).click()
+        page.get_by_role("main").get_by_role("link", name="Jobs", exact=True).click()
         expect(page.get_by_role("row", name=re.compile("alice"))).to_be_visible()
         page.get_by_role("link", name="Servers").first.click()
         page.wait_for_url(f"{web.url}/hub/home")
