@@ -53,11 +53,11 @@ const UNITS = [
   ['minute', 60]
 ] as const;
 
-/** Say how long ago something was, in one unit, as people of that language do; nothing is less than a minute ago. */
+/** Say how long ago something was, in one unit, as people of that language do ("this minute", "yesterday"). */
 export function agoText(time: Date, now: number, language: string): string {
   const seconds = Math.max(0, (now - time.getTime()) / 1000);
   const [unit, size] = UNITS.find(([, each]) => seconds >= each) ?? UNITS[2];
-  const format = new Intl.RelativeTimeFormat(language, { numeric: 'always', style: 'short' });
+  const format = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'short' });
   return format.format(-Math.floor(seconds / size), unit);
 }
 
