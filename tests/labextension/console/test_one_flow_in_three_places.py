@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.hub import Hub
-from tests.hub_config.lab_in_a_browser import start_server
+from tests.hub_config.lab_in_a_browser import PATIENCE, start_server
 from tests.labextension.console.test_on_the_web import CONSOLE, opened
 from tests.testbed.browser import CHROMIUM_FLAGS
 from tests.testbed.cells import write_and_wait
@@ -18,17 +18,24 @@ from tests.testbed.cells import write_and_wait
 Place = Callable[[Hub, Browser, str], tuple[Page, Page | Locator]]
 
 
+@pytest.fixture
+def hub(process_hub: Hub) -> Iterator[Hub]:
+    yield process_hub
+    process_hub.clear()
+
+
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        expect.set_options(timeout=60_000)
+        expect.set_options(timeout=PATIENCE)
         yield browser
         browser.close()
 
 
 def in_jupyterlab(hub: Hub, browser: Browser, user: str) -> tuple[Page, Page | Locator]:
     page = browser.new_page(viewport={"width": 1440, "height": 1000}, locale="en-GB")
+    page.set_default_timeout(PATIENCE)
     start_server(page, hub.url, user)
     page.locator(".jp-LauncherCard", has_text="New PAI job").click()
     return page, page
@@ -36,6 +43,7 @@ def in_jupyterlab(hub: Hub, browser: Browser, user: str) -> tuple[Page, Page | L
 
 def in_a_notebook(hub: Hub, browser: Browser, user: str) -> tuple[Page, Page | Locator]:
     page = browser.new_page(viewport={"width": 1440, "height": 1000}, locale="en-GB")
+    page.set_default_timeout(PATIENCE)
     start_server(page, hub.url, user)
     page.locator(".jp-LauncherCard[data-category='Notebook']").first.click()
     expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
@@ -53,10 +61,10 @@ def on_the_web(hub: Hub, browser: Browser, user: str) -> tuple[Page, Page | Loca
 
 @pytest.mark.parametrize("place", [in_jupyterlab, in_a_notebook, on_the_web])
 def test_a_job_is_written_watched_stopped_run_again_and_deleted(
-    process_hub: Hub, browser: Browser, place: Place
+    hub: Hub, browser: Browser, place: Place
 ) -> None:
     user = place.__name__.replace("_", "")
-    page, within = place(process_hub, browser, user)
+    page, within = place(hub, browser, user)
     with page:
         within.get_by_label("Job name").fill("five-minutes")
         within.get_by_role("textbox", name=re.compile("^Command")).fill("echo begun; exec sleep 600")
@@ -80,5 +88,5 @@ def test_a_job_is_written_watched_stopped_run_again_and_deleted(
         page.get_by_role("menuitem", name="Delete").click()
         page.get_by_role("dialog").get_by_role("button", name="Delete the job").click()
         expect(again).to_have_count(0)
-    jobs = process_hub.scheduler(user, "GET", "jobs").json()
+    jobs = hub.scheduler(user, "GET", "jobs").json()
     assert [job["name"] for job in jobs if not job["name"].startswith("notebook_")] == ["five-minutes"]
