@@ -159,7 +159,8 @@ class LoginWatch:
             if not is_there:
                 break
         del self._watching[token]
-        for ended in self._held.pop(token):
+        # (who hears of it lets go, which takes them off the list: the next one would be passed over)
+        for ended in tuple(self._held.pop(token)):
             ended()
 
 
