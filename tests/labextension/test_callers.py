@@ -23,10 +23,13 @@ async def test_all_that_a_login_holds_is_told_of_its_end_also_where_one_lets_go_
 
     watch = LoginWatch(is_there)
     told: list[str] = []
+    all_told = asyncio.Event()
     releases: dict[str, Callable[[], None]] = {}
 
     def end(name: str) -> None:
         told.append(name)
+        if len(told) == 3:
+            all_told.set()
         releases[name]()  # as what is kept of a person's does, and a socket that closes
 
     for token, name in (
@@ -38,8 +41,7 @@ async def test_all_that_a_login_holds_is_told_of_its_end_also_where_one_lets_go_
         releases[name] = watch.hold(token, partial(end, name))
     alive["alice's"] = False
     async with asyncio.timeout(10):
-        while len(told) < 3:
-            await asyncio.sleep(0.01)
+        await all_told.wait()
     assert told == ["shells", "log", "terminal"]
     alive["bob's"] = False
     releases["other"]()

@@ -9,34 +9,23 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from tests.hub import Hub, wait_for
-from tests.testbed.browser import CHROMIUM_FLAGS
 
 from .test_on_the_web import CONSOLE, job, opened, serious_faults, submit, token_of
 
 
 @pytest.fixture
-def hub(process_hub: Hub) -> Iterator[Hub]:
-    yield process_hub
+def hub(hub: Hub) -> Iterator[Hub]:
+    yield hub
     # what a test has left of the cluster's own state
-    for node in process_hub.scheduler("root", "GET", "nodes").json():
-        process_hub.scheduler("root", "PUT", f"nodes/{node['name']}", json={"schedulable": True})
-    for window in process_hub.scheduler("root", "GET", "maintenance").json():
-        process_hub.scheduler("root", "DELETE", f"maintenance/{window['name']}")
+    for node in hub.scheduler("root", "GET", "nodes").json():
+        hub.scheduler("root", "PUT", f"nodes/{node['name']}", json={"schedulable": True})
+    for window in hub.scheduler("root", "GET", "maintenance").json():
+        hub.scheduler("root", "DELETE", f"maintenance/{window['name']}")
     shares = {"vcCapacity": 40, "vcMaxCapacity": 100}
-    process_hub.scheduler("root", "PUT", "virtual-clusters/vision", json=shares)
-    process_hub.clear()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        expect.set_options(timeout=30_000)
-        yield browser
-        browser.close()
+    hub.scheduler("root", "PUT", "virtual-clusters/vision", json=shares)
 
 
 def act(page: Page, row: str, action: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,31 +11,15 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from tests.hub import ADMIN_PASSWORD, PASSWORD, Hub, xsrf
-from tests.testbed.browser import CHROMIUM_FLAGS
 from tests.testbed.scheduler import clean_environ
 from tests.testbed.warm import run_pai_text
 
 CONSOLE = "/services/pai-console/"
 
 AXE = "pai_labextension/ui/node_modules/axe-core/axe.min.js"
-
-
-@pytest.fixture
-def hub(process_hub: Hub) -> Iterator[Hub]:
-    yield process_hub
-    process_hub.clear()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        expect.set_options(timeout=60_000)
-        yield browser
-        browser.close()
 
 
 def job(name: str, command: str, **role: Any) -> dict[str, Any]:

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.hub import Hub
 from tests.hub_config.lab_in_a_browser import PATIENCE, start_server
 from tests.labextension.console.test_on_the_web import CONSOLE, opened
-from tests.testbed.browser import CHROMIUM_FLAGS
 from tests.testbed.cells import write_and_wait
 
 #: Opens the job editor in a page of the Hub's; gives what it and the jobs' pages are in.
 Place = Callable[[Hub, Browser, str], tuple[Page, Page | Locator]]
-
-
-@pytest.fixture
-def hub(process_hub: Hub) -> Iterator[Hub]:
-    yield process_hub
-    process_hub.clear()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        expect.set_options(timeout=PATIENCE)
-        yield browser
-        browser.close()
 
 
 def in_jupyterlab(hub: Hub, browser: Browser, user: str) -> tuple[Page, Page | Locator]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -24,12 +23,6 @@ from tests.labextension.console.test_on_the_web import (
     token_of,
 )
 from tests.testbed.browser import CHROMIUM_FLAGS
-
-
-@pytest.fixture
-def hub(process_hub: Hub) -> Iterator[Hub]:
-    yield process_hub
-    process_hub.clear()
 
 
 def log_of(user: str, name: str) -> dict[str, Any]:

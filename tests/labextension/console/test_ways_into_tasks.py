@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -17,12 +17,6 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from tests.hub import Hub, wait_for
 from tests.labextension.console.test_on_the_web import CONSOLE, job, submit, token_of
-
-
-@pytest.fixture
-def hub(process_hub: Hub) -> Iterator[Hub]:
-    yield process_hub
-    process_hub.clear()
 
 
 @pytest.fixture
