@@ -33,7 +33,7 @@ TEMPLATES: tuple[tuple[str, Message, Message], ...] = (
         "jupyter",
         msg("Jupyter service"),
         msg(
-            "JupyterLab in the image of your choice, on the task's http port: open it from the list of jobs; "
+            "JupyterLab in the image of your choice, on the task's http port: open it from the job's page; "
             "the log has its token."
         ),
     ),
