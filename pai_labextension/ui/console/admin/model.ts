@@ -201,3 +201,8 @@ export class AdminModel implements IShownModel, IDisposable {
   private readonly parts: readonly IShownModel[];
   private readonly deaf: (() => void)[];
 }
+
+/** Write megabytes as gigabytes. */
+export function gb(megabytes: number): string {
+  return (megabytes / 1024).toFixed(megabytes < 10_240 ? 1 : 0);
+}
